@@ -1,0 +1,63 @@
+"""A memory for chatbots and agents, inside the process.
+
+It keeps what matters, forgets what does not, lets short-lived things expire, and never overflows
+the model's token limit.
+
+>>> from sentinel_memory import Memory
+>>> memory = Memory(limit=3)
+>>> _ = memory.remember("user:allergy", "peanuts", importance=1.0)
+>>> for number, talk in enumerate(["Nice weather.", "Busy road.", "Good music."]):
+...     _ = memory.remember(f"chat:{number}", talk, importance=0.1)
+>>> [entry.key for entry in memory]
+['user:allergy', 'chat:1', 'chat:2']
+>>> memory.recall("Does the user have an allergy?")[0].data
+'peanuts'
+>>> context = memory.get_context(11, query="allergy")
+>>> print(context.text)
+user:allergy: peanuts
+chat:2: Good music.
+>>> context.tokens, context.left_out
+(11, ('chat:1',))
+"""
+
+from __future__ import annotations
+
+from ._document import LoadResult
+from ._numbers import DEFAULTS
+from .context import Context, estimate_tokens, one_line
+from .entry import Entry, Match
+from .errors import DamagedStoreError, SentinelMemoryError, StoreConflictError
+from .memory import Memory, Remembered, Stats
+from .recall import RecallIndex, WordIndex
+from .retention import Compaction
+from .stores import JsonFileStore, MemoryStore, Store
+
+__all__ = [
+    "DEFAULTS",
+    "Compaction",
+    "Context",
+    "DamagedStoreError",
+    "Entry",
+    "JsonFileStore",
+    "LoadResult",
+    "Match",
+    "Memory",
+    "MemoryStore",
+    "RecallIndex",
+    "Remembered",
+    "SentinelMemoryError",
+    "Stats",
+    "Store",
+    "StoreConflictError",
+    "WordIndex",
+    "estimate_tokens",
+    "one_line",
+]
+
+
+def __getattr__(name: str) -> str:
+    if name == "__version__":
+        from importlib.metadata import version  # costs more than all the rest of the import
+
+        return version("sentinel-memory")
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -1,0 +1,156 @@
+"""The bounded set of entries of one memory, with everything that follows it: order, expiry, index.
+
+No lock, no clock, no store: the caller passes ``now`` and keeps other threads out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from ._heap import LazyHeap
+from .entry import Entry, Match
+from .recall import RecallIndex, checked_relevance, score
+from .retention import Compaction, EvictionOrder, freshness
+
+__all__ = ["EntrySet"]
+
+
+class EntrySet:
+    """Entries by key, each with a serial number that says when it was last remembered."""
+
+    def __init__(self, *, limit: int, window: float, index: RecallIndex) -> None:
+        self._limit = limit
+        self._window = window
+        self._index = index
+        self._last_serial = 0
+        self._reset()
+
+    def _reset(self) -> None:
+        self._serials: dict[str, int] = {}
+        self._entries: dict[int, Entry] = {}
+        self._expiries = LazyHeap(self._entries)  # (expiry, serial)
+        self._order = EvictionOrder(self._entries, self._window)
+
+    def __len__(self) -> int:
+        """How many are stored, the expired ones too."""
+        return len(self._entries)
+
+    def over_limit(self) -> bool:
+        """Whether a compaction is due."""
+        return len(self._entries) > self._limit
+
+    def all(self) -> list[Entry]:
+        """What is stored, in the order in which it was last remembered."""
+        return list(self._entries.values())
+
+    def stored(self, key: str) -> Entry | None:
+        """The entry of that key, live or expired."""
+        serial = self._serials.get(key)
+        return None if serial is None else self._entries[serial]
+
+    def live(self, key: str, *, now: int) -> Entry | None:
+        """The entry of that key, if it is live."""
+        entry = self.stored(key)
+        return entry if entry is not None and entry._is_live(now) else None
+
+    def count_live(self, *, now: int) -> int:
+        """How many are live."""
+        return sum(1 for entry in self._entries.values() if entry._is_live(now))
+
+    def oldest_first(self, *, now: int) -> list[Entry]:
+        """The live entries; those of one millisecond in the order in which they were remembered."""
+        live = [entry for entry in self._entries.values() if entry._is_live(now)]
+        live.sort(key=lambda entry: entry._updated_ms)
+        return live
+
+    def search(self, query: str, *, now: int) -> list[Match]:
+        """The live entries that the index finds relevant, in no order."""
+        relevances = self._index.search(query)
+        matches = []
+        for key, value in relevances.items():
+            entry = self.live(key, now=now)
+            if entry is None:
+                continue
+            relevance = checked_relevance(value, key)
+            if relevance > 0:
+                fresh = freshness(entry._updated_ms, now=now, window=self._window)
+                matches.append(Match(entry, relevance, score(relevance, entry.importance, fresh)))
+        return matches
+
+    def recency(self, entry: Entry) -> tuple[int, int]:
+        """What orders entries from old to new."""
+        return (entry._updated_ms, self._serials[entry.key])
+
+    def put(self, entry: Entry) -> None:
+        """Add an entry, or replace the one of its key. If the index refuses it, nothing changes."""
+        key = entry.key
+        former = self.stored(key)
+        if former is not None:
+            self._index.discard(key)
+        try:
+            self._index.add(entry)
+        except BaseException:
+            self._index.discard(key)
+            if former is not None:
+                self._index.add(former)
+            raise
+        if former is not None:
+            self._take_out(key)
+        self._take_in(entry)
+
+    def remove(self, key: str) -> Entry | None:
+        """Take out the entry of that key, live or expired."""
+        if key not in self._serials:
+            return None
+        self._index.discard(key)
+        return self._take_out(key)
+
+    def replace_all(self, entries: Iterable[Entry]) -> None:
+        """Hold these entries and no others. If the index refuses one, nothing changes."""
+        former = self.all()
+        try:
+            self._fill(entries)
+        except BaseException:
+            self._fill(former)
+            raise
+
+    def compact(self, *, now: int) -> Compaction:
+        """Remove what has expired and, over the limit, the lowest retention."""
+        expired: list[tuple[int, Entry]] = []
+        while (first := self._expiries.first()) and first[0] <= now:
+            serial = first[-1]
+            expired.append((serial, self._remove_serial(serial)))
+        expired.sort(key=lambda pair: pair[0])
+        evicted = []
+        while self.over_limit():
+            evicted.append(self._remove_serial(self._order.first_to_go(now=now)))
+        return Compaction(tuple(entry for _, entry in expired), tuple(evicted))
+
+    def _remove_serial(self, serial: int) -> Entry:
+        key = self._entries[serial].key
+        self._index.discard(key)
+        return self._take_out(key)
+
+    def _fill(self, entries: Iterable[Entry]) -> None:
+        for key in self._serials:
+            self._index.discard(key)
+        self._reset()
+        for entry in entries:
+            self._take_in(entry)
+            self._index.add(entry)
+
+    def _take_in(self, entry: Entry) -> None:
+        self._last_serial += 1
+        serial = self._last_serial
+        self._serials[entry.key] = serial
+        self._entries[serial] = entry
+        self._order.add(serial, entry)
+        if entry._expires_ms is not None:
+            self._expiries.push((entry._expires_ms, serial))
+
+    def _take_out(self, key: str) -> Entry:
+        entry = self._entries.pop(self._serials.pop(key))
+        self._order.discard(entry)
+        if entry._expires_ms is not None:
+            self._expiries.died()
+        return entry

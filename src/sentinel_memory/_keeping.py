@@ -1,0 +1,383 @@
+"""How a memory is kept in a store: its document, saving after changes, batches, transactions.
+
+``Memory`` adds what it remembers and how it is asked.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, suppress
+from threading import local
+from typing import Any, Final, NamedTuple, NoReturn, Self, TypeVar
+
+from ._checks import check_callable, check_methods, check_str
+from ._document import VERSION, LoadResult, Rejected, read_document, storable
+from ._entries import EntrySet
+from ._locks import Locks
+from ._numbers import finite_real, whole_option
+from .errors import DamagedStoreError, StoreConflictError
+from .retention import Compaction
+from .stores._protocol import Attachment, Section, State, Store
+
+__all__ = ["Kept"]
+
+_T = TypeVar("_T")
+_RESERVED: Final = frozenset({"version", "entries", "rejected"})
+_EMPTY: Final[State] = {"version": VERSION, "entries": []}
+
+
+class Kept:
+    """The part of ``Memory`` that knows locks, clock, store and document."""
+
+    def __init__(
+        self,
+        entries: EntrySet,
+        *,
+        store: Store | None,
+        autosave: bool,
+        clock: Callable[[], float],
+        on_evict: Callable[[Compaction], object] | None,
+    ) -> None:
+        check_methods("store", store, ("load", "save"))
+        check_callable("clock", clock)
+        check_callable("on_evict", on_evict)
+        if autosave and store is None:
+            raise ValueError("autosave needs a store: Memory(store=JsonFileStore(path), ...)")
+        self._entries = entries
+        self._store = store
+        self._autosaves = autosave
+        self._clock = clock
+        self._on_evict = on_evict
+        self._locks = Locks()
+        self._thread = local()
+        self._sections: dict[str, Section] = {}
+        self._unknown: dict[str, str] = {}  # sections that nothing is attached to, as JSON text
+        self._rejected: list[Any] = []
+        self._changes = self._saved_changes = 0
+        self._counters = _Counters()
+        self._deferred: list[Compaction] | None = None  # a list while a transaction runs
+
+    @property
+    def store(self) -> Store | None:
+        """The store given when the memory was made."""
+        return self._store
+
+    def save(self) -> None:
+        """Write the document to the store; ``RuntimeError`` if there is none.
+
+        What the store raises reaches the caller; the memory is as before, and the next save
+        writes it.
+        """
+        self._need_store("save")
+        with self._locks.writing:
+            self._not_in_transaction("save")
+            self._save()
+
+    def load(self) -> LoadResult:
+        """Replace entries, working state and every section by what the store has.
+
+        Cache and counters stay. More entries than the limit are compacted, not saved. Raises
+        ``DamagedStoreError`` for a document that cannot be trusted, and what the store raises;
+        then nothing changes.
+        """
+        store = self._need_store("load")
+        with self._locks.writing:
+            self._not_in_transaction("load")
+            result = self._restore(store.load())
+            self._saved_changes = self._changes
+            return result
+
+    def to_state(self) -> dict[str, Any]:
+        """The document as JSON data: live entries oldest first, working state, other sections.
+
+        For programs that do their own input and output.
+
+        >>> from sentinel_memory import Memory
+        >>> Memory().to_state()
+        {'version': 1, 'entries': [], 'working': {'data': {}, 'updatedAt': None}}
+        """
+        return self._snapshot()[0]
+
+    def restore(self, state: dict[str, Any]) -> LoadResult:
+        """Replace entries, working state and sections by ``state``, as ``load`` does; never saves.
+
+        Raises ``TypeError`` if it is no ``dict`` and ``DamagedStoreError`` if it is not a
+        document of this version; then nothing changes.
+        """
+        if not isinstance(state, dict):
+            raise TypeError(f"state must be a dict, not {type(state).__name__}")
+        with self._locks.writing:
+            return self._restore(state)
+
+    @contextmanager
+    def batch(self) -> Iterator[None]:
+        """Put off this thread's automatic saves to the end of the outermost block.
+
+        It saves once, also when the block raises, if anything changed. Without ``autosave`` it
+        does nothing.
+        """
+        self._thread.batches = getattr(self._thread, "batches", 0) + 1
+        try:
+            yield
+        finally:
+            self._thread.batches -= 1
+            if self._autosaves and not self._thread.batches:
+                with self._locks.writing:
+                    if self._changes != self._saved_changes:
+                        self._autosave()
+
+    def transact(self, change: Callable[[Self], _T], *, attempts: float = 100) -> _T:
+        """Apply ``change(memory)`` to what the store has now, and save: for several processes.
+
+        Saves what is unsaved first. When another writer was faster, loads and starts again, up to
+        ``attempts`` times (a whole number of at least 1); then ``StoreConflictError``. Inside
+        ``change`` nothing is saved, and changes by other threads wait. If it raises, the memory
+        is as loaded. ``on_evict`` is called after the save, for the attempt that was saved.
+        Returns what ``change`` returned.
+        """
+        store = self._need_store("transact")
+        check_callable("change", change)
+        reports: list[Compaction] = []
+        try:
+            with self._locks.writing:
+                self._not_in_transaction("transact")
+                if self._changes != self._saved_changes:
+                    self._save()
+                for left in range(whole_option(attempts, "attempts", least=1) - 1, -1, -1):
+                    try:
+                        return self._attempt(change, store.load(), reports)
+                    except StoreConflictError:
+                        if not left:
+                            raise
+        finally:
+            for report in reports:
+                self._on_evict(report)  # type: ignore[misc]
+        raise AssertionError("unreachable")
+
+    def attach(self, name: str, section: Section) -> Attachment:
+        """Keep ``section`` in the document under ``name``, and clear it with the memory.
+
+        What an earlier load found under that name is restored into it now. Raises ``ValueError``
+        for a name that is taken.
+        """
+        check_str("name", name)
+        now = self._now()
+        with self._locks.writing, self._locks.state:
+            if name in self._sections or name in _RESERVED:
+                raise ValueError(f"the document already has a section {name!r}")
+            if name in self._unknown:
+                value = json.loads(self._unknown[name])
+                self._rejected += _stored_forms(_restore_section(name, section, value, now))
+                del self._unknown[name]
+            self._sections[name] = section
+        return _Attachment(self)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Save what is unsaved, if there is a store."""
+        if self._store is not None:
+            with self._locks.writing:
+                if self._changes != self._saved_changes and self._deferred is None:
+                    self._save()
+
+    def __reduce_ex__(self, _: object) -> NoReturn:
+        raise TypeError(
+            "a Memory cannot be copied or pickled;"
+            " hand over memory.to_state(), and make one of it with Memory().restore(state)"
+        )
+
+    def _now(self) -> int:
+        seconds = self._clock()
+        number = finite_real(seconds)
+        if number is None:
+            raise TypeError(f"clock must return epoch seconds, not {seconds!r}")
+        now: int = math.floor(number * 1000)
+        return now
+
+    def _need_store(self, call: str) -> Store:
+        if self._store is None:
+            raise RuntimeError(
+                f"{call} needs a store: Memory(store=JsonFileStore(path)) or Memory.open(path)"
+            )
+        return self._store
+
+    def _not_in_transaction(self, call: str) -> None:
+        if self._deferred is not None:
+            raise RuntimeError(
+                f"{call} inside transact, which itself loads before and saves after"
+            )
+
+    # With `writing` held
+
+    def _autosave(self) -> None:
+        batched = getattr(self._thread, "batches", 0)
+        if self._autosaves and not batched and self._deferred is None:
+            self._save()
+
+    def _save(self) -> None:
+        state, changes = self._snapshot()
+        self._store.save(state)  # type: ignore[union-attr]
+        self._saved_changes = changes
+
+    def _to_report(self, compaction: Compaction | None) -> Compaction | None:
+        """What ``on_evict`` is to be called with as soon as no lock is held."""
+        if compaction is None or self._on_evict is None:
+            return None
+        if not compaction.expired and not compaction.evicted:
+            return None
+        if self._deferred is None:
+            return compaction
+        self._deferred.append(compaction)
+        return None
+
+    def _attempt(
+        self, change: Callable[[Self], _T], state: State | None, reports: list[Compaction]
+    ) -> _T:
+        self._restore(state)
+        self._saved_changes = self._changes
+        counters = self._counters
+        self._deferred = []
+        try:
+            try:
+                result = change(self)
+            finally:
+                deferred, self._deferred = self._deferred, None
+        except BaseException:
+            self._undo_attempt(state, counters)
+            raise
+        try:
+            self._save()
+        except StoreConflictError:
+            self._undo_attempt(state, counters)
+            raise
+        except BaseException:
+            reports += deferred  # the change stays in memory, and so does what it evicted
+            raise
+        reports += deferred
+        return result
+
+    def _undo_attempt(self, state: State | None, counters: _Counters) -> None:
+        self._restore(state)
+        self._counters = counters
+        self._saved_changes = self._changes
+
+    def _compact(self, now: int) -> Compaction:
+        compaction = self._entries.compact(now=now)
+        self._counters = self._counters.after(compaction)
+        return compaction
+
+    def _restore(self, state: State | None) -> LoadResult:
+        now = self._now()
+        document = read_document(_EMPTY if state is None else state)
+        sections = document.sections
+        unknown = {
+            name: _section_text(name, value)
+            for name, value in sections.items()
+            if name not in self._sections
+        }
+        with self._locks.state:
+            undo = self._entries.all(), self._dump_sections(now)
+            rejected = list(document.rejected)
+            try:
+                self._entries.replace_all(document.entries)
+                for name, section in self._sections.items():
+                    if name in sections:
+                        rejected += _restore_section(name, section, sections[name], now)
+                    else:
+                        section.clear()
+            except BaseException:
+                self._entries.replace_all(undo[0])
+                for name, section in self._sections.items():
+                    section.restore(undo[1][name], now=now)
+                raise
+            self._unknown = unknown
+            self._rejected = [*document.rejected_before, *_stored_forms(rejected)]
+            self._changes += 1
+            if self._entries.over_limit():
+                self._compact(now)
+        return LoadResult(len(document.entries), len(rejected), tuple(rejected))
+
+    def _dump_sections(self, now: int) -> dict[str, Any]:
+        return {name: section.dump(now=now) for name, section in self._sections.items()}
+
+    def _snapshot(self) -> tuple[State, int]:
+        """The document, and the number of changes that are in it."""
+        now = self._now()
+        with self._locks.state:
+            entries = self._entries.oldest_first(now=now)
+            sections = self._dump_sections(now)
+            unknown = dict(self._unknown)
+            rejected = list(self._rejected)
+            changes = self._changes
+        state: State = {"version": VERSION, "entries": [entry._to_state() for entry in entries]}
+        state.update(sections)
+        state.update((name, json.loads(text)) for name, text in unknown.items())
+        if rejected:
+            state["rejected"] = storable(rejected)
+        return state, changes
+
+
+class _Counters(NamedTuple):
+    """What compactions did since the memory was made."""
+
+    compactions: int = 0
+    expired: int = 0
+    evicted: int = 0
+
+    def after(self, compaction: Compaction) -> _Counters:
+        return _Counters(
+            self.compactions + 1,
+            self.expired + len(compaction.expired),
+            self.evicted + len(compaction.evicted),
+        )
+
+
+class _Attachment:
+    """How the public side of a section reaches the memory."""
+
+    def __init__(self, memory: Kept) -> None:
+        self._memory = memory
+
+    @contextmanager
+    def read(self) -> Iterator[int]:
+        now = self._memory._now()
+        with self._memory._locks.state:
+            yield now
+
+    @contextmanager
+    def change(self) -> Iterator[int]:
+        memory = self._memory
+        now = memory._now()
+        with memory._locks.writing:
+            with memory._locks.state:
+                yield now
+                memory._changes += 1
+            memory._autosave()
+
+
+def _restore_section(name: str, section: Section, value: Any, now: int) -> list[Rejected]:
+    """Restore a section; one that is malformed is empty, and what it was is returned."""
+    try:
+        section.restore(value, now=now)
+    except ValueError as error:
+        section.clear()
+        return [Rejected(value, f"section {name}: {error}")]
+    return []
+
+
+def _stored_forms(rejected: Iterable[Rejected]) -> Iterator[dict[str, Any]]:
+    for raw, reason in rejected:
+        # What came from a file is JSON; a program may hand over anything, and that is not kept.
+        with suppress(ValueError):
+            yield {"entry": storable(raw), "reason": storable(reason)}
+
+
+def _section_text(name: str, value: Any) -> str:
+    try:
+        return json.dumps(value, allow_nan=False)
+    except (TypeError, ValueError, RecursionError) as error:
+        raise DamagedStoreError(f"its section {name!r} is not JSON data: {error}") from None

@@ -1,0 +1,121 @@
+"""The one rule for numbers, and every default in one table.
+
+A numeric option that is not a finite real number in its range is ignored and the documented
+default is used; it is never clamped. ``bool`` is not a number. Zero is one where the range has it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from datetime import timedelta
+from numbers import Real
+from types import MappingProxyType
+from typing import Any, Final
+
+__all__ = [
+    "DEFAULTS",
+    "LAST_EXPIRY",
+    "duration_option",
+    "epoch_milliseconds",
+    "expiry",
+    "finite_real",
+    "in_unit_interval",
+    "milliseconds",
+    "whole_option",
+]
+
+DEFAULTS: Final[Mapping[str, Any]] = MappingProxyType(
+    {
+        "limit": 500,
+        "importance": 0.5,
+        "ttl": None,
+        "recency_window": 86_400,
+        "cache_ttl": 300,
+        "working_ttl": 3_600,
+        "n": 10,
+        "recall_limit": 5,
+        "attempts": 100,
+    }
+)
+"""What each numeric option is when it is not given: durations in seconds, counts as whole numbers.
+
+``recall_limit`` is the ``limit`` of ``recall``; a ``ttl`` of ``None`` is no expiry.
+
+>>> DEFAULTS["limit"], DEFAULTS["recency_window"]
+(500, 86400)
+"""
+
+LAST_EXPIRY: Final = 8_640_000_000_000_000
+"""The last epoch millisecond at which anything expires (the end of ECMAScript's time range)."""
+
+
+def finite_real(value: object) -> Any:
+    """``value`` if it is a finite real number and not a ``bool``, otherwise ``None``.
+
+    An integer too large for a float is finite.
+    """
+    kind = type(value)
+    if kind is int:
+        return value
+    if kind is not float and (not isinstance(value, Real) or isinstance(value, bool)):
+        return None
+    try:
+        return value if math.isfinite(value) else None  # type: ignore[arg-type]
+    except OverflowError:
+        return value
+
+
+def in_unit_interval(value: object) -> float | None:
+    """``value`` as a float if it is a number in [0, 1], otherwise ``None``."""
+    number = finite_real(value)
+    return float(number) if number is not None and 0 <= number <= 1 else None
+
+
+def whole_option(value: object, default: str, *, least: int) -> int:
+    """A count: a whole number of at least ``least``, or the default of that name."""
+    number = finite_real(value)
+    if number is None or number < least or number != math.floor(number):
+        return int(DEFAULTS[default])
+    return int(number)
+
+
+def milliseconds(value: object) -> float | None:
+    """A duration of more than 0, given in seconds or as a ``timedelta``, otherwise ``None``."""
+    if isinstance(value, timedelta):
+        value = value.total_seconds()
+    number = finite_real(value)
+    if number is None or number <= 0:
+        return None
+    try:
+        return float(number * 1000) or None  # a fraction may be too small for a float
+    except OverflowError:
+        return math.inf
+
+
+def duration_option(value: object, default: str) -> float:
+    """A duration in milliseconds, or the default of that name."""
+    return milliseconds(value) or DEFAULTS[default] * 1000.0
+
+
+def expiry(now: int, duration: float | None) -> int | None:
+    """When what lives ``duration`` milliseconds from ``now`` expires; ``None`` is never.
+
+    The duration is rounded to whole milliseconds, at least one.
+    """
+    if duration is None or duration > 2 * LAST_EXPIRY:
+        return None
+    at = now + max(1, round(duration))
+    return at if at <= LAST_EXPIRY else None
+
+
+def epoch_milliseconds(value: object, what: str) -> int:
+    """A stored time, floored to whole milliseconds, or a ``ValueError`` that names ``what``."""
+    number = finite_real(value)
+    try:
+        if number is not None and math.isfinite(number):  # an integer may exceed every float
+            floored: int = math.floor(number)
+            return floored
+    except OverflowError:
+        pass
+    raise ValueError(f"{what} must be a finite number of milliseconds")

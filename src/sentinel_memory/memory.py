@@ -1,0 +1,384 @@
+"""``Memory``: holds the entries, reads the clock once a call, asks the other modules, reports.
+
+What entries are worth, how they are found and packed, and how the memory is kept in a store is
+decided elsewhere.
+"""
+
+from __future__ import annotations
+
+import heapq
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from datetime import timedelta
+from os import PathLike
+from typing import Any, TypeAlias
+
+from ._checks import check_callable, check_methods, check_str
+from ._entries import EntrySet
+from ._keeping import Kept
+from ._numbers import (
+    DEFAULTS,
+    duration_option,
+    expiry,
+    in_unit_interval,
+    milliseconds,
+    whole_option,
+)
+from .cache import Cache
+from .context import (
+    Context,
+    Format,
+    Tokenizer,
+    checked_budget,
+    estimate_tokens,
+    pack,
+    plain_line,
+)
+from .entry import Entry, Match, check_key, new_entry
+from .recall import RecallIndex, WordIndex
+from .retention import Compaction, retention
+from .stores._protocol import Store
+from .stores.json_file import JsonFileStore
+from .working import Working
+
+__all__ = ["Memory", "Remembered", "Stats"]
+
+_Duration: TypeAlias = float | timedelta | None
+
+
+@dataclass(frozen=True, slots=True)
+class Remembered:
+    """What ``remember`` did: the ``entry``, whether it was ``kept``, and the automatic
+    ``compaction`` that followed, or ``None``."""
+
+    entry: Entry
+    kept: bool
+    compaction: Compaction | None
+
+
+@dataclass(frozen=True, slots=True)
+class Stats:
+    """Counts: ``size`` live and ``stored`` entries of at most ``limit``, live ``cache`` values;
+    since the memory was made, ``compactions`` and what they removed as ``expired`` or ``evicted``.
+    """
+
+    size: int
+    stored: int
+    limit: int
+    cache: int
+    compactions: int
+    expired: int
+    evicted: int
+
+
+class Memory(Kept):
+    """A bounded memory: keeps what matters, forgets what does not, lets short-lived things expire.
+
+    All options are keywords:
+
+    - ``limit``: stored entries, a whole number of at least 1 (500)
+    - ``store``: a ``Store``; loaded from now unless ``load=False``
+    - ``autosave``: save after every change; needs a store
+    - ``tokenizer``: ``str`` to number of tokens, for ``get_context`` (``estimate_tokens``)
+    - ``recency_window``, ``cache_ttl``, ``working_ttl``: seconds or a ``timedelta``, more than 0
+      (24 hours, 5 minutes, 1 hour)
+    - ``on_evict``: called with a ``Compaction`` after an automatic one that removed something
+    - ``index``: a ``RecallIndex``, for this memory alone (``WordIndex()``)
+    - ``clock``: gives epoch seconds (``time.time``)
+
+    A number out of its range is ignored and the default is used. A memory is a context manager
+    that saves what is unsaved; nothing needs closing. Every call is safe from any thread.
+
+    >>> memory = Memory(limit=5)
+    >>> memory.remember("user:allergy", "peanuts", importance=1.0).kept
+    True
+    >>> memory.get_context(30, query="Any allergy?").text
+    'user:allergy: peanuts'
+    """
+
+    def __init__(
+        self,
+        *,
+        limit: float | None = None,
+        store: Store | None = None,
+        autosave: bool = False,
+        load: bool = True,
+        tokenizer: Tokenizer | None = None,
+        recency_window: _Duration = None,
+        cache_ttl: _Duration = None,
+        working_ttl: _Duration = None,
+        on_evict: Callable[[Compaction], object] | None = None,
+        index: RecallIndex | None = None,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        check_methods("index", index, ("add", "discard", "search"))
+        check_callable("tokenizer", tokenizer)
+        self._limit = whole_option(limit, "limit", least=1)
+        self._window = duration_option(recency_window, "recency_window")
+        self._tokenizer = tokenizer or estimate_tokens
+        entries = EntrySet(
+            limit=self._limit,
+            window=self._window,
+            index=WordIndex() if index is None else index,
+        )
+        super().__init__(entries, store=store, autosave=autosave, clock=clock, on_evict=on_evict)
+        self.cache = Cache(
+            duration_option(cache_ttl, "cache_ttl"), now=self._now, lock=self._locks.state
+        )
+        self.working = Working(self.attach, duration_option(working_ttl, "working_ttl"))
+        if store is not None and load:
+            self.load()
+
+    @classmethod
+    def open(cls, path: str | PathLike[str], **options: Any) -> Memory:
+        """A memory in the JSON file ``path``, saved after every change.
+
+        ``options`` are those of ``Memory``. A missing file is an empty memory; a damaged one is a
+        ``DamagedStoreError`` and stays as it is.
+        """
+        return cls(store=JsonFileStore(path), **{"autosave": True, **options})
+
+    # Entries
+
+    def remember(
+        self, key: str, data: Any, *, importance: float | None = None, ttl: _Duration = None
+    ) -> Remembered:
+        """Add an entry, or overwrite the one of its key, and say what happened.
+
+        ``data`` is any JSON value, copied. ``importance`` is in [0, 1]: without one, a live key
+        keeps its own and a new key gets 0.5. ``ttl`` is in seconds, or a ``timedelta``: without
+        one that is more than 0, the entry does not expire. Over the limit, a compaction runs at
+        once, and the newcomer itself may be what goes.
+
+        Raises ``TypeError`` or ``ValueError`` for a key or data that cannot be saved, and then
+        changes nothing; with autosave what the save raises, and then the change is in memory.
+
+        >>> memory = Memory(limit=1)
+        >>> _ = memory.remember("user:name", "Jakub", importance=0.9)
+        >>> memory.remember("chat:1", "Nice weather.", importance=0.1).kept
+        False
+        """
+        now = self._now()
+        given = in_unit_interval(importance)
+        entry = new_entry(
+            key,
+            data,
+            DEFAULTS["importance"] if given is None else given,
+            created_ms=now,
+            updated_ms=now,
+            expires_ms=expiry(now, milliseconds(ttl)),
+        )
+        report = None
+        try:
+            with self._locks.writing:
+                with self._locks.state:
+                    former = self._entries.live(entry.key, now=now)
+                    if former is not None:
+                        entry._continue(former, keep_importance=given is None)
+                    self._entries.put(entry)
+                    self._changes += 1
+                    over = self._entries.over_limit()
+                    compaction = self._compact(now) if over else None
+                    kept = self._entries.stored(entry.key) is entry
+                report = self._to_report(compaction)
+                self._autosave()
+        finally:
+            # Also when the save failed: what was evicted is out of the memory all the same.
+            if report is not None:
+                self._on_evict(report)  # type: ignore[misc]
+        return Remembered(entry, kept, compaction)
+
+    def get(self, key: str, default: Any = None) -> Any:
+        """The data of a live entry, as a fresh copy, or ``default``."""
+        entry = self.entry(key)
+        return default if entry is None else entry.data
+
+    def entry(self, key: str) -> Entry | None:
+        """The live entry of that key, or ``None``."""
+        key = check_key(key)
+        now = self._now()
+        with self._locks.state:
+            return self._entries.live(key, now=now)
+
+    def has(self, key: str) -> bool:
+        """Whether there is a live entry of that key; also ``key in memory``."""
+        return self.entry(key) is not None
+
+    __contains__ = has
+
+    @property
+    def size(self) -> int:
+        """The number of live entries; also ``len(memory)``."""
+        now = self._now()
+        with self._locks.state:
+            return self._entries.count_live(now=now)
+
+    def __len__(self) -> int:
+        return self.size
+
+    def __bool__(self) -> bool:
+        """Always true, so that ``memory or Memory()`` does not replace an empty memory."""
+        return True
+
+    def __iter__(self) -> Iterator[Entry]:
+        """The live entries of this moment, oldest first; the loop may change the memory."""
+        now = self._now()
+        with self._locks.state:
+            return iter(self._entries.oldest_first(now=now))
+
+    def get_recent(self, n: float = 10) -> list[Entry]:
+        """The ``n`` newest live entries, newest first."""
+        count = whole_option(n, "n", least=0)
+        now = self._now()
+        with self._locks.state:
+            live = self._entries.oldest_first(now=now)
+        return live[::-1][:count]
+
+    def forget(self, key: str) -> bool:
+        """Remove the entry of that key, whatever its state; ``True`` if it was live."""
+        key = check_key(key)
+        now = self._now()
+        with self._locks.writing:
+            with self._locks.state:
+                entry = self._entries.remove(key)
+                rejected = [raw for raw in self._rejected if _rejected_key(raw) != key]
+                changed = entry is not None or len(rejected) < len(self._rejected)
+                self._rejected = rejected
+                self._changes += changed
+            if changed:
+                self._autosave()
+        return entry is not None and entry._is_live(now)
+
+    def clear(self) -> None:
+        """Remove everything: entries, cache, working state and every other section."""
+        with self._locks.writing:
+            with self._locks.state:
+                self._entries.replace_all(())
+                self.cache.clear()
+                for section in self._sections.values():
+                    section.clear()
+                self._unknown = {}
+                self._rejected = []
+                self._changes += 1
+            self._autosave()
+
+    def compact(self) -> Compaction:
+        """Remove what has expired, and say what it was; ``on_evict`` is not called."""
+        now = self._now()
+        with self._locks.writing:
+            with self._locks.state:
+                compaction = self._compact(now)
+                changed = bool(compaction.expired or compaction.evicted)
+                self._changes += changed
+            if changed:
+                self._autosave()
+        return compaction
+
+    def stats(self) -> Stats:
+        """Sizes, and counters since the memory was made."""
+        now = self._now()
+        with self._locks.state:
+            return Stats(
+                size=self._entries.count_live(now=now),
+                stored=len(self._entries),
+                limit=self._limit,
+                cache=self.cache._live_count(now),
+                **self._counters._asdict(),
+            )
+
+    # Asking
+
+    def recall(self, query: str, *, limit: float = 5) -> list[Match]:
+        """The entries that answer a question in words, best first, at most ``limit``.
+
+        Ordered by ``relevance * (0.5 + importance / 2) + 0.05 * freshness``, ties newer first.
+        Raises ``TypeError`` for a query that is not a ``str``.
+
+        >>> memory = Memory()
+        >>> _ = memory.remember("user:name", "Jakub")
+        >>> [match.data for match in memory.recall("What is my name?")]
+        ['Jakub']
+        """
+        check_str("query", query)
+        count = whole_option(limit, "recall_limit", least=0)
+        now = self._now()
+        with self._locks.state:
+            return self._best(self._entries.search(query, now=now), count)
+
+    def _best(self, matches: list[Match], count: int) -> list[Match]:
+        return heapq.nlargest(
+            count, matches, key=lambda match: (match.score, self._entries.recency(match))
+        )
+
+    def get_context(
+        self,
+        token_budget: float,
+        *,
+        query: str | None = None,
+        tokenizer: Tokenizer | None = None,
+        format: Format | None = None,
+        separator: str = "\n",
+        header: str = "",
+    ) -> Context:
+        """A text for a prompt, of at most ``token_budget`` tokens by the tokenizer's count of it.
+
+        Entries that match ``query`` come first, by recall score, then the others by retention;
+        one that does not fit is skipped, a smaller one after it may fit. The text has them oldest
+        first, ``format(entry)`` joined by ``separator``, after a ``header`` if there is one and
+        any entry fits. Everything in the text is counted. ``tokenizer`` gives the number of tokens
+        of a ``str`` (default: the memory's).
+
+        Raises ``TypeError`` or ``ValueError`` for a budget that is not a finite number of at
+        least 0, and ``TypeError`` for a tokenizer that returns no such number.
+
+        >>> memory = Memory()
+        >>> _ = memory.remember("user:name", "Jakub", importance=0.9)
+        >>> _ = memory.remember("chat:1", "a long story about the weather", importance=0.1)
+        >>> context = memory.get_context(5)
+        >>> context.text, context.tokens, context.left_out
+        ('user:name: Jakub', 4, ('chat:1',))
+        """
+        budget = checked_budget(token_budget)
+        if query is not None:
+            check_str("query", query)
+        check_str("separator", separator)
+        check_str("header", header)
+        check_callable("tokenizer", tokenizer)
+        check_callable("format", format)
+        now = self._now()
+        with self._locks.state:
+            entries = self._entries.oldest_first(now=now)
+            matches = [] if query is None else self._entries.search(query, now=now)
+            found = [match.key for match in self._best(matches, len(matches))]
+
+        return pack(
+            entries,
+            lambda: self._rank(entries, found, now),
+            budget,
+            tokenizer=tokenizer or self._tokenizer,
+            format=format or plain_line,
+            separator=separator,
+            header=header,
+        )
+
+    def _rank(self, entries: list[Entry], found: list[str], now: int) -> list[int]:
+        worth = [retention(entry, now=now, window=self._window) for entry in entries]
+        newest_first = range(len(entries) - 1, -1, -1)
+        ranking = sorted(newest_first, key=worth.__getitem__, reverse=True)
+        if not found:
+            return ranking
+        wanted = set(found)
+        places = {entry.key: i for i, entry in enumerate(entries) if entry.key in wanted}
+        first = [places[key] for key in found]
+        taken = set(first)
+        return first + [index for index in ranking if index not in taken]
+
+    def __repr__(self) -> str:
+        stats = self.stats()
+        return f"<Memory of {stats.size} entries, limit {stats.limit}>"
+
+
+def _rejected_key(stored: Any) -> Any:
+    raw = stored.get("entry") if isinstance(stored, dict) else None
+    return raw.get("key") if isinstance(raw, dict) else None

@@ -1,0 +1,96 @@
+"""L1: the state of the task at hand, saved with the entries and gone when nobody touches it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from ._json import dump_json, load_json, plain
+from ._numbers import epoch_milliseconds, expiry
+from .stores._protocol import Attachment, Section
+
+__all__ = ["Working"]
+
+_WHAT = "working state"
+
+
+class Working:
+    """``memory.working``: the fields of the task at hand.
+
+    After ``working_ttl`` without a ``set`` it is empty, and the next ``set`` starts anew.
+
+    >>> from sentinel_memory import Memory
+    >>> working = Memory().working
+    >>> working.set(step="order", guests=2)
+    >>> working.set(guests=3)
+    >>> working.get()
+    {'step': 'order', 'guests': 3}
+    """
+
+    def __init__(self, attach: Callable[[str, Section], Attachment], ttl: float) -> None:
+        self._section = _WorkingSection(ttl)
+        self._memory = attach("working", self._section)
+
+    def set(self, mapping: Mapping[str, Any] | None = None, /, **fields: Any) -> None:
+        """Merge fields into the state, replacing those of the same name.
+
+        Raises ``TypeError`` or ``ValueError`` for what JSON cannot hold, and changes nothing.
+        """
+        if mapping is not None and not isinstance(mapping, Mapping):
+            raise TypeError(f"working.set takes a mapping, not {type(mapping).__name__}")
+        news = plain({**(mapping or {}), **fields}, _WHAT)
+        with self._memory.change() as now:
+            self._section.merge(news, now=now)
+
+    def get(self) -> dict[str, Any]:
+        """The fields, as a fresh ``dict``; empty after ``working_ttl`` without a ``set``."""
+        with self._memory.read() as now:
+            return self._section.fields(now=now)
+
+    def clear(self) -> None:
+        """Start anew."""
+        with self._memory.change():
+            self._section.clear()
+
+    def __repr__(self) -> str:
+        return f"<Working of {len(self.get())}>"
+
+
+class _WorkingSection:
+    """The section ``working`` of the document."""
+
+    def __init__(self, ttl: float) -> None:
+        self._ttl = ttl
+        self.clear()
+
+    def clear(self) -> None:
+        self._text = "{}"
+        self._updated_ms: int | None = None
+
+    def fields(self, *, now: int) -> dict[str, Any]:
+        if self._updated_ms is None:
+            return {}
+        expires = expiry(self._updated_ms, self._ttl)
+        live = expires is None or now < expires
+        return load_json(self._text) if live else {}
+
+    def merge(self, news: dict[str, Any], *, now: int) -> None:
+        self._text = dump_json({**self.fields(now=now), **news})
+        self._updated_ms = now
+
+    def dump(self, *, now: int) -> dict[str, Any]:
+        fields = self.fields(now=now)
+        return {"data": fields, "updatedAt": self._updated_ms if fields else None}
+
+    def restore(self, value: Any, /, *, now: int) -> None:
+        if not isinstance(value, dict) or not isinstance(value.get("data"), dict):
+            raise ValueError("working must be an object with an object data")
+        try:
+            text = dump_json(plain(value["data"], _WHAT))
+        except TypeError as error:
+            raise ValueError(str(error)) from None
+        updated = value.get("updatedAt")
+        if updated is not None or text != "{}":
+            updated = epoch_milliseconds(updated, "updatedAt of working")
+        self._text = text
+        self._updated_ms = updated
