@@ -20,8 +20,8 @@ def check_callable(name: str, value: object) -> None:
 def check_methods(name: str, value: object, methods: tuple[str, ...]) -> None:
     """Refuse what lacks one of the methods; ``None`` is no value."""
     missing = [method for method in methods if not callable(getattr(value, method, None))]
+    expected = f"{name} must be an object with the methods {', '.join(methods)}"
+    if isinstance(value, type):
+        raise TypeError(f"{expected}, not the class {value.__name__} itself")
     if value is not None and missing:
-        raise TypeError(
-            f"{name} must be an object with the methods {', '.join(methods)};"
-            f" {type(value).__name__} has no {missing[0]}"
-        )
+        raise TypeError(f"{expected}; {type(value).__name__} has no {missing[0]}")

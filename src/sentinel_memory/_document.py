@@ -46,8 +46,10 @@ class Document(NamedTuple):
     rejected_before: list[Any]  # in earlier ones, as stored
 
 
-def read_document(state: dict[str, Any]) -> Document:
+def read_document(state: object) -> Document:
     """Take ``state`` apart; a ``DamagedStoreError`` if it is not a document of this version."""
+    if not isinstance(state, dict):
+        raise DamagedStoreError(f"it must be an object, not {type(state).__name__}")
     version = state.get("version")
     if type(version) is not int or version != VERSION:
         newer = type(version) is int and version > VERSION

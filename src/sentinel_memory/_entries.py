@@ -5,7 +5,7 @@ No lock, no clock, no store: the caller passes ``now`` and keeps other threads o
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from ._heap import LazyHeap
 from .entry import Entry, Match
@@ -66,6 +66,11 @@ class EntrySet:
     def search(self, query: str, *, now: int) -> list[Match]:
         """The live entries that the index finds relevant, in no order."""
         relevances = self._index.search(query)
+        if not isinstance(relevances, Mapping):
+            raise TypeError(
+                "index.search must return a mapping from key to relevance,"
+                f" not {type(relevances).__name__}"
+            )
         matches = []
         for key, value in relevances.items():
             entry = self.live(key, now=now)

@@ -41,7 +41,8 @@ class Kept:
         on_evict: Callable[[Compaction], object] | None,
     ) -> None:
         check_methods("store", store, ("load", "save"))
-        check_callable("clock", clock)
+        if not callable(clock):
+            raise TypeError(f"clock must be callable, not {type(clock).__name__}")
         check_callable("on_evict", on_evict)
         if autosave and store is None:
             raise ValueError("autosave needs a store: Memory(store=JsonFileStore(path), ...)")
@@ -71,9 +72,10 @@ class Kept:
         writes it.
         """
         self._need_store("save")
+        now = self._now()
         with self._locks.writing:
             self._not_in_transaction("save")
-            self._save()
+            self._save(now)
 
     def load(self) -> LoadResult:
         """Replace entries, working state and every section by what the store has.
@@ -83,11 +85,10 @@ class Kept:
         then nothing changes.
         """
         store = self._need_store("load")
+        now = self._now()
         with self._locks.writing:
             self._not_in_transaction("load")
-            result = self._restore(store.load())
-            self._saved_changes = self._changes
-            return result
+            return self._as_loaded(store.load(), now)
 
     def to_state(self) -> dict[str, Any]:
         """The document as JSON data: live entries oldest first, working state, other sections.
@@ -98,7 +99,7 @@ class Kept:
         >>> Memory().to_state()
         {'version': 1, 'entries': [], 'working': {'data': {}, 'updatedAt': None}}
         """
-        return self._snapshot()[0]
+        return self._snapshot(self._now())[0]
 
     def restore(self, state: dict[str, Any]) -> LoadResult:
         """Replace entries, working state and sections by ``state``, as ``load`` does; never saves.
@@ -108,8 +109,9 @@ class Kept:
         """
         if not isinstance(state, dict):
             raise TypeError(f"state must be a dict, not {type(state).__name__}")
+        now = self._now()
         with self._locks.writing:
-            return self._restore(state)
+            return self._restore(state, now)
 
     @contextmanager
     def batch(self) -> Iterator[None]:
@@ -124,9 +126,10 @@ class Kept:
         finally:
             self._thread.batches -= 1
             if self._autosaves and not self._thread.batches:
+                now = self._now()
                 with self._locks.writing:
                     if self._changes != self._saved_changes:
-                        self._autosave()
+                        self._autosave(now)
 
     def transact(self, change: Callable[[Self], _T], *, attempts: float = 100) -> _T:
         """Apply ``change(memory)`` to what the store has now, and save: for several processes.
@@ -139,22 +142,38 @@ class Kept:
         """
         store = self._need_store("transact")
         check_callable("change", change)
+        tries = whole_option(attempts, "attempts", least=1)
         reports: list[Compaction] = []
         try:
             with self._locks.writing:
                 self._not_in_transaction("transact")
                 if self._changes != self._saved_changes:
-                    self._save()
-                for left in range(whole_option(attempts, "attempts", least=1) - 1, -1, -1):
+                    self._save(self._now())
+                while True:
+                    tries -= 1
+                    loaded = store.load()
+                    self._as_loaded(loaded, self._now())
+                    counters = self._counters
                     try:
-                        return self._attempt(change, store.load(), reports)
+                        result, compactions = self._apply(change)
+                    except BaseException:
+                        self._undo(loaded, counters)
+                        raise
+                    try:
+                        self._save(self._now())
                     except StoreConflictError:
-                        if not left:
+                        self._undo(loaded, counters)
+                        if not tries:
                             raise
+                    except BaseException:
+                        reports = compactions  # what was evicted is out of the memory all the same
+                        raise
+                    else:
+                        reports = compactions
+                        return result
         finally:
             for report in reports:
                 self._on_evict(report)  # type: ignore[misc]
-        raise AssertionError("unreachable")
 
     def attach(self, name: str, section: Section) -> Attachment:
         """Keep ``section`` in the document under ``name``, and clear it with the memory.
@@ -163,7 +182,7 @@ class Kept:
         for a name that is taken.
         """
         check_str("name", name)
-        now = self._now()
+        now = self._now() if self._unknown else 0  # there is nothing to restore yet
         with self._locks.writing, self._locks.state:
             if name in self._sections or name in _RESERVED:
                 raise ValueError(f"the document already has a section {name!r}")
@@ -180,9 +199,10 @@ class Kept:
     def __exit__(self, *_: object) -> None:
         """Save what is unsaved, if there is a store."""
         if self._store is not None:
+            now = self._now()
             with self._locks.writing:
                 if self._changes != self._saved_changes and self._deferred is None:
-                    self._save()
+                    self._save(now)
 
     def __reduce_ex__(self, _: object) -> NoReturn:
         raise TypeError(
@@ -207,19 +227,17 @@ class Kept:
 
     def _not_in_transaction(self, call: str) -> None:
         if self._deferred is not None:
-            raise RuntimeError(
-                f"{call} inside transact, which itself loads before and saves after"
-            )
+            raise RuntimeError(f"{call} inside transact, which itself loads before and saves after")
 
     # With `writing` held
 
-    def _autosave(self) -> None:
+    def _autosave(self, now: int) -> None:
         batched = getattr(self._thread, "batches", 0)
         if self._autosaves and not batched and self._deferred is None:
-            self._save()
+            self._save(now)
 
-    def _save(self) -> None:
-        state, changes = self._snapshot()
+    def _save(self, now: int) -> None:
+        state, changes = self._snapshot(now)
         self._store.save(state)  # type: ignore[union-attr]
         self._saved_changes = changes
 
@@ -234,44 +252,30 @@ class Kept:
         self._deferred.append(compaction)
         return None
 
-    def _attempt(
-        self, change: Callable[[Self], _T], state: State | None, reports: list[Compaction]
-    ) -> _T:
-        self._restore(state)
-        self._saved_changes = self._changes
-        counters = self._counters
-        self._deferred = []
+    def _apply(self, change: Callable[[Self], _T]) -> tuple[_T, list[Compaction]]:
+        """What ``change`` returns, and the compactions to report if it is saved."""
+        deferred: list[Compaction] = []
+        self._deferred = deferred
         try:
-            try:
-                result = change(self)
-            finally:
-                deferred, self._deferred = self._deferred, None
-        except BaseException:
-            self._undo_attempt(state, counters)
-            raise
-        try:
-            self._save()
-        except StoreConflictError:
-            self._undo_attempt(state, counters)
-            raise
-        except BaseException:
-            reports += deferred  # the change stays in memory, and so does what it evicted
-            raise
-        reports += deferred
-        return result
+            return change(self), deferred
+        finally:
+            self._deferred = None
 
-    def _undo_attempt(self, state: State | None, counters: _Counters) -> None:
-        self._restore(state)
+    def _undo(self, loaded: State | None, counters: _Counters) -> None:
+        self._as_loaded(loaded, self._now())
         self._counters = counters
+
+    def _as_loaded(self, state: State | None, now: int) -> LoadResult:
+        result = self._restore(state, now)
         self._saved_changes = self._changes
+        return result
 
     def _compact(self, now: int) -> Compaction:
         compaction = self._entries.compact(now=now)
         self._counters = self._counters.after(compaction)
         return compaction
 
-    def _restore(self, state: State | None) -> LoadResult:
-        now = self._now()
+    def _restore(self, state: State | None, now: int) -> LoadResult:
         document = read_document(_EMPTY if state is None else state)
         sections = document.sections
         unknown = {
@@ -304,9 +308,8 @@ class Kept:
     def _dump_sections(self, now: int) -> dict[str, Any]:
         return {name: section.dump(now=now) for name, section in self._sections.items()}
 
-    def _snapshot(self) -> tuple[State, int]:
+    def _snapshot(self, now: int) -> tuple[State, int]:
         """The document, and the number of changes that are in it."""
-        now = self._now()
         with self._locks.state:
             entries = self._entries.oldest_first(now=now)
             sections = self._dump_sections(now)
@@ -356,7 +359,7 @@ class _Attachment:
             with memory._locks.state:
                 yield now
                 memory._changes += 1
-            memory._autosave()
+            memory._autosave(now)
 
 
 def _restore_section(name: str, section: Section, value: Any, now: int) -> list[Rejected]:

@@ -182,7 +182,7 @@ class Memory(Kept):
                     compaction = self._compact(now) if over else None
                     kept = self._entries.stored(entry.key) is entry
                 report = self._to_report(compaction)
-                self._autosave()
+                self._autosave(now)
         finally:
             # Also when the save failed: what was evicted is out of the memory all the same.
             if report is not None:
@@ -247,11 +247,12 @@ class Memory(Kept):
                 self._rejected = rejected
                 self._changes += changed
             if changed:
-                self._autosave()
+                self._autosave(now)
         return entry is not None and entry._is_live(now)
 
     def clear(self) -> None:
         """Remove everything: entries, cache, working state and every other section."""
+        now = self._now()
         with self._locks.writing:
             with self._locks.state:
                 self._entries.replace_all(())
@@ -261,7 +262,7 @@ class Memory(Kept):
                 self._unknown = {}
                 self._rejected = []
                 self._changes += 1
-            self._autosave()
+            self._autosave(now)
 
     def compact(self) -> Compaction:
         """Remove what has expired, and say what it was; ``on_evict`` is not called."""
@@ -272,7 +273,7 @@ class Memory(Kept):
                 changed = bool(compaction.expired or compaction.evicted)
                 self._changes += changed
             if changed:
-                self._autosave()
+                self._autosave(now)
         return compaction
 
     def stats(self) -> Stats:

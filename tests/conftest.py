@@ -1,0 +1,12 @@
+"""What all tests share: a clock that moves only when told."""
+
+from __future__ import annotations
+
+import pytest
+
+from clocks import FakeClock
+
+
+@pytest.fixture
+def clock() -> FakeClock:
+    return FakeClock()

@@ -1,0 +1,131 @@
+"""Who goes first is found without looking at everybody, and is who the formula says."""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from clocks import FakeClock
+from model import PlainMemory
+from sentinel_memory import Memory, retention
+from sentinel_memory.entry import new_entry
+from sentinel_memory.retention import EvictionOrder
+
+WINDOW = 1_000.0
+
+
+def entry(importance: float, updated: int) -> Any:
+    return new_entry(
+        f"k{updated}", None, importance, created_ms=0, updated_ms=updated, expires_ms=None
+    )
+
+
+@given(
+    st.lists(
+        st.tuples(
+            st.sampled_from([0.0, 0.1, 0.2, 0.1 + 1e-17, 0.15, 0.2 - 2**-54]) | st.floats(0, 1),
+            st.integers(0, 3_000) | st.sampled_from([0, 1_000, 2_000]),
+        ),
+        min_size=1,
+        max_size=40,
+    ),
+    st.lists(st.integers(-500, 800), max_size=40),
+    st.randoms(use_true_random=False),
+)
+def test_the_first_to_go_is_the_one_with_the_lowest_retention_whatever_the_clock_does(
+    drawn: list[tuple[float, int]], steps: list[int], choice: random.Random
+) -> None:
+    """Compared with a minimum over all, while entries leave and come and time goes both ways."""
+    entries: dict[int, Any] = {}
+    order = EvictionOrder(entries, WINDOW)
+    for serial, (importance, updated) in enumerate(drawn):
+        entries[serial] = entry(importance, updated)
+        order.add(serial, entries[serial])
+    now = 2_000
+    serial = len(drawn)
+    for step in steps:
+        now += step
+        if not entries:
+            break
+
+        def key(serial: int, now: int = now) -> tuple[float, int, int]:
+            one = entries[serial]
+            age = now - one._updated_ms
+            worth = one.importance + 0.1 * min(1, max(0, 1 - age / WINDOW))
+            return (worth, one._updated_ms, serial)
+
+        first = order.first_to_go(now=now)
+        assert first == min(entries, key=key)
+        what = choice.random()
+        if what < 0.6:
+            order.discard(entries.pop(first))
+        elif what < 0.8:
+            order.discard(entries.pop(choice.choice(list(entries))))
+        else:
+            serial += 1
+            entries[serial] = entry(choice.choice(drawn)[0], now - choice.randrange(50))
+            order.add(serial, entries[serial])
+
+
+@pytest.mark.parametrize("importances", [[0.1], [0.1, 0.5, 0.9], None])
+def test_evicting_from_a_full_memory_looks_at_few_entries(
+    importances: list[float] | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """At most five retentions are computed for one eviction, also where all importances differ."""
+    draw = random.Random(7)
+    clock = FakeClock()
+    memory = Memory(limit=2_000, clock=clock)
+
+    def importance() -> float:
+        return draw.random() if importances is None else draw.choice(importances)
+
+    for number in range(2_000):
+        clock.tick(0.001)
+        memory.remember(f"k{number}", number, importance=importance())
+    memory.remember("warm", 0, importance=importance())
+
+    calls = 0
+    formula = retention.retention
+
+    def counted(*args: Any, **kwargs: Any) -> float:
+        nonlocal calls
+        calls += 1
+        return formula(*args, **kwargs)
+
+    monkeypatch.setattr(retention, "retention", counted)
+    for number in range(500):
+        clock.tick(60)
+        memory.remember(f"new{number}", number, importance=importance())
+    assert memory.stats().evicted == 501
+    assert calls <= 5 * 500
+
+
+def test_a_full_memory_of_random_importances_evicts_what_the_literal_procedure_evicts() -> None:
+    """2,000 remembers over a limit of 50, with days passing."""
+    draw = random.Random(11)
+    clock = FakeClock()
+    memory = Memory(limit=50, clock=clock)
+    model = PlainMemory(50)
+    for number in range(2_000):
+        clock.tick(draw.choice([0, 1, 60, 7_200]))
+        key, importance = f"k{draw.randrange(300)}", draw.random()
+        done = memory.remember(key, number, importance=importance)
+        expected = model.remember(key, number, importance, None, int(clock.now * 1000))
+        gone = None if done.compaction is None else [e.key for e in done.compaction.evicted]
+        assert gone == (None if expected is None else expected[1])
+
+
+def test_overwriting_one_key_for_ever_does_not_pile_up_anything() -> None:
+    """The heaps behind eviction and expiry stay as small as the memory."""
+    memory = Memory(limit=3, clock=FakeClock())
+    for number in range(5_000):
+        memory.remember("k", number, importance=0.5 + (number % 7) / 100, ttl=60)
+        if number % 100 == 0:
+            memory.remember(f"other{number}", 1)
+    order = memory._entries._order
+    heaps = [memory._entries._expiries, order._by_pace, order._by_age, order._by_importance]
+    assert max(len(heap._items) for heap in [*heaps, *order._groups.values()]) < 60
