@@ -60,11 +60,8 @@ class PlainMemory:
     def compact(self, now: int) -> tuple[list[str], list[str]]:
         live = [item for item in self.items if item.expires is None or now < item.expires]
         expired = [item.key for item in self.items if item not in live]
-        order = sorted(
-            enumerate(live),
-            key=lambda pair: (self.retention(pair[1], now), pair[1].updated, pair[0]),
-        )
-        gone = [item for _, item in order[: max(0, len(live) - self.limit)]]
+        order = sorted(live, key=lambda item: (self.retention(item, now), item.updated))
+        gone = order[: max(0, len(live) - self.limit)]
         self.items = [item for item in live if item not in gone]
         self.compactions += 1
         self.expired += len(expired)

@@ -32,7 +32,7 @@ NO_NUMBERS: list[Any] = [
 NOT_POSITIVE: list[Any] = [0, 0.0, -0.0, -1, -0.5, -(10**400), Fraction(-1, 3), timedelta(0)]
 
 
-def named(values: list[Any]) -> Any:
+def named(values: list[Any]) -> pytest.MarkDecorator:
     return pytest.mark.parametrize("junk", values, ids=repr_of)
 
 
@@ -128,7 +128,7 @@ def test_junk_for_a_duration_is_the_default(junk: Any, clock: FakeClock) -> None
     memory.remember("old", 1, importance=0.5)
     clock.tick(43_200)
     memory.remember("new", 1, importance=0.44)
-    assert list(memory)[0].key == "old"
+    assert next(iter(memory)).key == "old"
 
 
 @pytest.mark.parametrize("option", ["recency_window", "cache_ttl", "working_ttl"])
@@ -186,7 +186,7 @@ def test_the_defaults_are_in_one_read_only_table() -> None:
     lambda: Memory().remember("k", 1, priority=1),  # type: ignore[call-arg]
     lambda: Memory().get_context(1, budget=2),  # type: ignore[call-arg]
     lambda: Memory().recall("k", n=1),  # type: ignore[call-arg]
-    lambda: Memory(5),  # type: ignore[misc]
+    lambda: Memory(5),  # type: ignore[call-arg]
 ])  # fmt: skip
 def test_an_unknown_option_is_a_type_error(call: Any) -> None:
     with pytest.raises(TypeError):

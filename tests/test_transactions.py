@@ -15,8 +15,8 @@ from sentinel_memory.stores import State
 class SharedStore:
     """One of several stores over one document, which notice each other's saves."""
 
-    def __init__(self, shared: dict[str, Any] | None = None) -> None:
-        self.shared = {"text": None, "revision": 0} if shared is None else shared
+    def __init__(self, shared: Any = None) -> None:
+        self.shared: dict[str, Any] = shared or {"text": None, "revision": 0}
         self.seen = -1
         self.saves = 0
         self.fail: BaseException | None = None

@@ -33,9 +33,9 @@ from .retention import Compaction
 from .stores import JsonFileStore, MemoryStore, Store
 
 __all__ = [
-    "DEFAULTS",
     "Compaction",
     "Context",
+    "DEFAULTS",
     "DamagedStoreError",
     "Entry",
     "JsonFileStore",
