@@ -18,7 +18,7 @@ MODULES = sorted(PACKAGE.rglob("*.py"))
 # Imports go one way: a module may use those of an earlier row.
 LAYERS = [
     {"errors", "_numbers", "_words", "_json", "_heap", "_locks", "_checks", "stores._protocol"},
-    {"entry", "stores.memory", "stores._files", "stores.json_file", "stores"},
+    {"entry", "stores.memory", "stores._files", "stores._text", "stores.json_file", "stores"},
     {"retention", "recall", "_estimate", "_packing", "cache", "working"},
     {"context", "conversation", "embedding"},
     {"_entries", "_document"},
@@ -32,11 +32,12 @@ WITHIN_A_ROW = {
     ("stores", "stores.memory"),
     ("stores", "stores.json_file"),
     ("stores.json_file", "stores._files"),
+    ("stores.json_file", "stores._text"),
     ("chat", "transcript"),
 }
 MAY_TOUCH = {
-    "os": {"_locks", "stores._files", "stores.json_file", "memory"},
-    "threading": {"_locks", "_keeping", "stores._files", "stores.json_file"},
+    "os": {"_locks", "stores._files", "stores._text", "stores.json_file", "memory"},
+    "threading": {"_locks", "_keeping", "stores._files", "stores._text", "stores.json_file"},
 }
 
 
@@ -54,11 +55,14 @@ def imports_of(path: Path) -> set[str]:
         if isinstance(node, ast.Import):
             found |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom):
-            if node.level == 0:
-                found.add(node.module or "")
+            module = node.module or ""
+            if node.level == 0 and module.startswith("sentinel_memory."):
+                found.add("sentinel_memory:" + module.removeprefix("sentinel_memory."))
+            elif node.level == 0:
+                found.add(module)
             else:
                 base = package[: len(package) - (node.level - 1)]
-                target = ".".join([*base, *((node.module or "").split(".") if node.module else [])])
+                target = ".".join([*base, *filter(None, module.split("."))])
                 known = {name_of(module) for module in MODULES}
                 for alias in node.names:
                     inner = f"{target}.{alias.name}".lstrip(".")

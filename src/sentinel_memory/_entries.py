@@ -5,6 +5,7 @@ No lock, no clock, no store: the caller passes ``now`` and keeps other threads o
 
 from __future__ import annotations
 
+import heapq
 from collections.abc import Iterable, Mapping
 
 from ._heap import LazyHeap
@@ -63,28 +64,32 @@ class EntrySet:
         live.sort(key=lambda entry: entry._updated_ms)
         return live
 
-    def search(self, query: str, *, now: int) -> list[Match]:
-        """The live entries that the index finds relevant, in no order."""
+    def best(self, query: str, limit: int | None, *, now: int) -> list[Match]:
+        """What the index finds relevant, best score first, ties newer first."""
         relevances = self._index.search(query)
         if not isinstance(relevances, Mapping):
             raise TypeError(
                 "index.search must return a mapping from key to relevance,"
                 f" not {type(relevances).__name__}"
             )
-        matches = []
+        found: list[tuple[float, int, int, float]] = []
         for key, value in relevances.items():
-            entry = self.live(key, now=now)
-            if entry is None:
+            serial = self._serials.get(key)
+            if serial is None or not (entry := self._entries[serial])._is_live(now):
                 continue
             relevance = checked_relevance(value, key)
             if relevance > 0:
-                fresh = freshness(entry._updated_ms, now=now, window=self._window)
-                matches.append(Match(entry, relevance, score(relevance, entry.importance, fresh)))
-        return matches
-
-    def recency(self, entry: Entry) -> tuple[int, int]:
-        """What orders entries from old to new."""
-        return (entry._updated_ms, self._serials[entry.key])
+                updated = entry._updated_ms
+                fresh = freshness(updated, now=now, window=self._window)
+                found.append(
+                    (score(relevance, entry._importance, fresh), updated, serial, relevance)
+                )
+        # Only what is asked for becomes a value of its own.
+        first = heapq.nlargest(len(found) if limit is None else limit, found)
+        return [
+            Match(self._entries[serial], relevance, points)
+            for points, _, serial, relevance in first
+        ]
 
     def put(self, entry: Entry) -> None:
         """Add an entry, or replace the one of its key. If the index refuses it, nothing changes."""

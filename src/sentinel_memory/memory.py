@@ -6,7 +6,6 @@ decided elsewhere.
 
 from __future__ import annotations
 
-import heapq
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -305,12 +304,7 @@ class Memory(Kept):
         count = whole_option(limit, "recall_limit", least=0)
         now = self._now()
         with self._locks.state:
-            return self._best(self._entries.search(query, now=now), count)
-
-    def _best(self, matches: list[Match], count: int) -> list[Match]:
-        return heapq.nlargest(
-            count, matches, key=lambda match: (match.score, self._entries.recency(match))
-        )
+            return self._entries.best(query, count, now=now)
 
     def get_context(
         self,
@@ -350,12 +344,10 @@ class Memory(Kept):
         now = self._now()
         with self._locks.state:
             entries = self._entries.oldest_first(now=now)
-            matches = [] if query is None else self._entries.search(query, now=now)
-            found = [match.key for match in self._best(matches, len(matches))]
-
+            matches = [] if query is None else self._entries.best(query, None, now=now)
         return pack(
             entries,
-            lambda: self._rank(entries, found, now),
+            lambda: self._rank(entries, matches, now),
             budget,
             tokenizer=tokenizer or self._tokenizer,
             format=format or plain_line,
@@ -363,17 +355,16 @@ class Memory(Kept):
             header=header,
         )
 
-    def _rank(self, entries: list[Entry], found: list[str], now: int) -> list[int]:
+    def _rank(self, entries: list[Entry], matches: list[Match], now: int) -> list[int]:
         worth = [retention(entry, now=now, window=self._window) for entry in entries]
         newest_first = range(len(entries) - 1, -1, -1)
         ranking = sorted(newest_first, key=worth.__getitem__, reverse=True)
-        if not found:
+        if not matches:
             return ranking
-        wanted = set(found)
-        places = {entry.key: i for i, entry in enumerate(entries) if entry.key in wanted}
-        first = [places[key] for key in found]
-        taken = set(first)
-        return first + [index for index in ranking if index not in taken]
+        wanted = {match.key for match in matches}
+        places = {entry.key: place for place, entry in enumerate(entries) if entry.key in wanted}
+        first = [places[match.key] for match in matches]
+        return first + [place for place in ranking if entries[place].key not in wanted]
 
     def __repr__(self) -> str:
         stats = self.stats()

@@ -29,11 +29,15 @@ class RecallIndex(Protocol):
         """The relevance of each entry that has any, by key: above 0 and at most 1."""
 
 
-class _Posting(set[str]):
-    """The keys of the entries that have one word."""
+class _Posting:
+    """The serial numbers of the entries that have one word, and how many of them are gone."""
 
-    __slots__ = ("word",)
-    word: str
+    __slots__ = ("gone", "serials", "word")
+
+    def __init__(self, word: str) -> None:
+        self.word = word
+        self.serials: list[int] = []
+        self.gone = 0
 
 
 class WordIndex:
@@ -51,37 +55,57 @@ class WordIndex:
     """
 
     def __init__(self) -> None:
+        self._last_serial = 0
+        self._serials: dict[str, int] = {}
+        self._entries: dict[int, tuple[str, tuple[_Posting, ...]]] = {}  # key and its words
         self._postings: dict[str, _Posting] = {}
-        self._by_key: dict[str, tuple[_Posting, ...]] = {}
 
     def add(self, entry: Entry, /) -> None:
         """Make ``entry`` findable by its words."""
         self.discard(entry.key)
+        self._last_serial += 1
+        serial = self._last_serial
         postings = []
         for word in stored_words(entry_text(entry)):
             posting = self._postings.get(word)
             if posting is None:
-                posting = self._postings[word] = _Posting()
-                posting.word = word
-            posting.add(entry.key)
+                posting = self._postings[word] = _Posting(word)
+            posting.serials.append(serial)
             postings.append(posting)
-        self._by_key[entry.key] = tuple(postings)
+        self._serials[entry.key] = serial
+        self._entries[serial] = (entry.key, tuple(postings))
 
     def discard(self, key: str, /) -> None:
         """Forget the words of the entry of that key."""
-        for posting in self._by_key.pop(key, ()):
-            posting.discard(key)
-            if not posting:
+        serial = self._serials.pop(key, None)
+        if serial is None:
+            return
+        _, postings = self._entries.pop(serial)
+        for posting in postings:
+            # A list is the smallest posting. What is gone from it is a number, not a text, and
+            # is left until half of it is; the last entry takes the word along.
+            posting.gone += 1
+            if posting.gone == len(posting.serials):
                 del self._postings[posting.word]
+            elif posting.gone > len(posting.serials) // 2:
+                posting.serials = [one for one in posting.serials if one in self._entries]
+                posting.gone = 0
 
     def search(self, query: str, /) -> Mapping[str, float]:
         """The share of the distinct words of ``query`` in each entry that has one of them."""
         words = query_words(query)
-        hits: dict[str, int] = {}
+        if not words:
+            return {}
+        hits: dict[int, int] = {}
         for word in words:
-            for key in self._postings.get(word, ()):
-                hits[key] = hits.get(key, 0) + 1
-        return {key: count / len(words) for key, count in hits.items()}
+            posting = self._postings.get(word)
+            for serial in () if posting is None else posting.serials:
+                hits[serial] = hits.get(serial, 0) + 1
+        shares = [count / len(words) for count in range(len(words) + 1)]
+        entries = self._entries
+        return {
+            entries[serial][0]: shares[count] for serial, count in hits.items() if serial in entries
+        }
 
 
 def entry_text(entry: Entry) -> str:
@@ -91,6 +115,8 @@ def entry_text(entry: Entry) -> str:
 
 def checked_relevance(value: object, key: str) -> float:
     """What an index said of one entry, or a ``ValueError``."""
+    if type(value) is float and 0 <= value <= 1:
+        return value
     relevance = in_unit_interval(value)
     if relevance is None:
         raise ValueError(
