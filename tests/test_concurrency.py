@@ -51,11 +51,13 @@ def test_eight_threads_mixing_every_call_do_no_harm() -> None:
             removed["evicted"] += len(compaction.evicted)
 
     store = MemoryStore()
-    memory = Memory(limit=20, store=store, autosave=True, on_evict=on_evict)
+    clock = FakeClock()  # also the time that passes between the last two calls is known
+    memory = Memory(limit=20, store=store, autosave=True, on_evict=on_evict, clock=clock)
 
     def work(number: int) -> None:
         draw = random.Random(number)
         for step in range(400):
+            clock.tick(0.0005)
             key = f"k{draw.randrange(60)}"
             ttl = draw.choice([None, 0.001, 0.002, 10])
             memory.remember(key, {"step": step}, importance=draw.random(), ttl=ttl)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import random
 from typing import Any
 
@@ -129,3 +130,34 @@ def test_overwriting_one_key_for_ever_does_not_pile_up_anything() -> None:
     order = memory._entries._order
     heaps = [memory._entries._expiries, order._by_pace, order._by_age, order._by_importance]
     assert max(len(heap._items) for heap in [*heaps, *order._groups.values()]) < 60
+
+
+def test_when_the_clock_went_back_the_less_important_of_two_from_the_future_goes() -> None:
+    """Both count as just remembered, however far in the future they are."""
+    clock = FakeClock()
+    memory = Memory(limit=2, recency_window=100, clock=clock)
+    clock.tick(50)
+    memory.remember("older", 1, importance=0.51)
+    clock.tick(50)
+    memory.remember("newer", 1, importance=0.5)
+    clock.tick(-100)
+    done = memory.remember("now", 1, importance=1).compaction
+    assert done is not None
+    assert [entry.key for entry in done.evicted] == ["newer"]
+
+
+def test_many_random_histories_agree_with_a_minimum_over_all() -> None:
+    """The same comparison as above on 400 fixed histories."""
+    draw = random.Random(3)
+    importances = [0.0, 0.1, 0.15, 0.2, 0.2 - 2**-54]
+    for _ in range(400):
+        memory = Memory(limit=4, recency_window=1, clock=(clock := FakeClock()))
+        model = PlainMemory(4, 1_000)
+        for number in range(12):
+            clock.tick(draw.choice([-0.7, -0.3, 0, 0.2, 0.4, 1]))
+            key, importance = f"k{draw.randrange(9)}", draw.choice(importances)
+            done = memory.remember(key, number, importance=importance).compaction
+            now = math.floor(clock.now * 1000)
+            expected = model.remember(key, number, importance, None, now)
+            gone = None if done is None else [entry.key for entry in done.evicted]
+            assert gone == (None if expected is None else expected[1])

@@ -18,7 +18,8 @@ MODULES = sorted(PACKAGE.rglob("*.py"))
 # Imports go one way: a module may use those of an earlier row.
 LAYERS = [
     {"errors", "_numbers", "_words", "_json", "_heap", "_locks", "_checks", "stores._protocol"},
-    {"entry", "stores.memory", "stores._files", "stores._text", "stores.json_file", "stores"},
+    {"stores._text", "stores._files"},
+    {"entry", "stores.memory", "stores.json_file", "stores"},
     {"retention", "recall", "_estimate", "_packing", "cache", "working"},
     {"context", "conversation", "embedding"},
     {"_entries", "_document"},
@@ -31,8 +32,6 @@ LAYERS = [
 WITHIN_A_ROW = {
     ("stores", "stores.memory"),
     ("stores", "stores.json_file"),
-    ("stores.json_file", "stores._files"),
-    ("stores.json_file", "stores._text"),
     ("chat", "transcript"),
 }
 MAY_TOUCH = {

@@ -12,9 +12,10 @@ import os
 import re
 import tempfile
 from collections.abc import Callable
+from pathlib import Path
 
 import tiktoken
-import tiktoken_ext.openai_public as official
+import tiktoken_ext.openai_public as official  # type: ignore[import-untyped]
 
 Count = Callable[[str], int]
 
@@ -33,9 +34,8 @@ def real(name: str) -> Count:
     with tempfile.TemporaryDirectory() as folder:
         os.environ["TIKTOKEN_CACHE_DIR"] = folder
         try:
-            cached = os.path.join(folder, hashlib.sha1(address[1].encode()).hexdigest())
-            with open(cached, "wb") as file:
-                file.write(gzip.decompress(data.read_bytes()))
+            cached = Path(folder, hashlib.sha1(address[1].encode()).hexdigest())
+            cached.write_bytes(gzip.decompress(data.read_bytes()))
             encode = tiktoken.get_encoding(name).encode_ordinary
         finally:
             if before is None:
@@ -43,3 +43,16 @@ def real(name: str) -> Count:
             else:
                 os.environ["TIKTOKEN_CACHE_DIR"] = before
     return lambda text: len(encode(text))
+
+
+TOKENIZERS: dict[str, Count] = {
+    "estimate_tokens, unrecognised": lambda text: math.ceil(len(text) / 4),
+    "characters": len,
+    "words": lambda text: len(text.split()),
+    "bytes": lambda text: len(text.encode()),
+    "o200k_base": lambda text: real("o200k_base")(text),
+    "cl100k_base": lambda text: real("cl100k_base")(text),
+    "o200k_base and 7": lambda text: real("o200k_base")(text) + 7,
+    "thirds, rounded down": lambda text: len(text) // 3,
+}
+"""Local tokenizers of eight kinds, by what they are."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
 from .entry import Entry, entry_from_state
@@ -21,8 +20,7 @@ class Rejected(NamedTuple):
     reason: str
 
 
-@dataclass(frozen=True, slots=True)
-class LoadResult:
+class LoadResult(NamedTuple):
     """What ``load`` or ``restore`` found.
 
     ``loaded`` counts the valid entries, the expired ones too, before any compaction. ``dropped``

@@ -32,9 +32,20 @@ _FOLD: Final[dict[int, str | None]] = {
     **{ord(letter): plain for letter, plain in _FOLDED.items()},
 }
 
-_UNSPACED: Final = re.compile(
-    "[\u0e00-\u0eff\u1000-\u109f\u1100-\u11ff\u1780-\u17ff\u3005-\u3007\u3040-\u30ff\u31f0-\u31ff"
-    "\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff\uff66-\uff9f\U00020000-\U0003ffff]"
+_UNSPACED: Final = (
+    (0x0E00, 0x0EFF),  # Thai, Lao
+    (0x1000, 0x109F),  # Myanmar
+    (0x1100, 0x11FF),  # Hangul letters
+    (0x1780, 0x17FF),  # Khmer
+    (0x3005, 0x3007),  # ideographic iteration mark, closing mark and zero
+    (0x3040, 0x30FF),  # kana
+    (0x31F0, 0x31FF),
+    (0x3400, 0x4DBF),  # ideographs
+    (0x4E00, 0x9FFF),
+    (0xAC00, 0xD7AF),  # Hangul syllables
+    (0xF900, 0xFAFF),  # compatibility ideographs
+    (0xFF66, 0xFF9F),  # half-width kana
+    (0x20000, 0x3FFFF),  # further ideographs
 )
 
 _ASCII_WORDS: Final = re.compile("[0-9a-z]+")
@@ -43,6 +54,10 @@ _SEPARATOR: Final = "s"
 _SPACED: Final = "w"
 _UNSPACED_LETTER: Final = "u"
 _MARK: Final = "m"
+
+
+def _is_unspaced(code: int) -> bool:
+    return any(first <= code <= last for first, last in _UNSPACED)
 
 
 class _Kinds(dict[str, str]):
@@ -55,7 +70,7 @@ class _Kinds(dict[str, str]):
         elif category not in "LN":
             kind = _SEPARATOR
         else:
-            kind = _UNSPACED_LETTER if _UNSPACED.match(char) else _SPACED
+            kind = _UNSPACED_LETTER if _is_unspaced(ord(char)) else _SPACED
         self[char] = kind
         return kind
 

@@ -8,21 +8,31 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from numbers import Real
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, NamedTuple, TypeAlias
 
+from ._checks import check_str
+from ._estimate import estimate_tokens
 from ._numbers import finite_real
+from ._packing import Counts, choose, choose_by_weight
 from .entry import Entry
 
-__all__ = ["Context", "Format", "Tokenizer", "estimate_tokens", "one_line", "pack", "plain_line"]
+__all__ = [
+    "Context",
+    "Counts",
+    "Format",
+    "Tokenizer",
+    "estimate_tokens",
+    "one_line",
+    "pack",
+    "plain_line",
+]
 
 Tokenizer: TypeAlias = Callable[[str], int | float]
 Format: TypeAlias = Callable[[Entry], str]
 
 
-@dataclass(frozen=True, slots=True)
-class Context:
+class Context(NamedTuple):
     """A text for a prompt, and what is in it.
 
     ``tokens`` is the tokenizer's count of ``text``; ``entries`` are in the order of the text,
@@ -38,17 +48,6 @@ class Context:
 
     def __repr__(self) -> str:
         return f"Context(tokens={self.tokens}, entries={len(self.entries)}, omitted={self.omitted})"
-
-
-def estimate_tokens(text: str) -> int:
-    """A rough count of tokens: a quarter of the code points, rounded up.
-
-    Good for English; use a real tokenizer where the limit is hard.
-
-    >>> estimate_tokens("my name is Jakub")
-    4
-    """
-    return math.ceil(len(text) / 4)
 
 
 def plain_line(entry: Entry) -> str:
@@ -94,33 +93,62 @@ def pack(
     format: Format,
     separator: str,
     header: str,
+    counts: Counts | None = None,
 ) -> Context:
     """Fill greedily: walk the ranking, take what fits with all that was taken before.
 
-    ``entries`` are oldest first, the order of the text; ``rank()`` gives their indexes, best first.
+    ``entries`` are oldest first, the order of the text; ``rank()`` gives their indexes, best
+    first, and is called only if something may be left out. ``counts`` keeps what lines cost from
+    one call to the next.
     """
     budget = checked_budget(token_budget)
-    count = checked_tokenizer(tokenizer)
-    lines = [_checked_line(format(entry)) for entry in entries]
-
-    def render(chosen: Sequence[int]) -> str:
-        shown = [lines[index] for index in chosen]
-        return separator.join([header, *shown] if header and shown else shown)
-
-    taken: list[int] = []
-    left_out: list[str] = []
-    text, tokens = "", count("")
-    for index in rank():
-        candidate = sorted([*taken, index])
-        candidate_text = render(candidate)
-        candidate_tokens = count(candidate_text)
-        if candidate_tokens <= budget:
-            taken, text, tokens = candidate, candidate_text, candidate_tokens
-        else:
-            left_out.append(entries[index].key)
+    check_str("separator", separator)
+    check_str("header", header)
+    lines = _plain_lines(entries) if format is plain_line else _formatted(entries, format)
+    if tokenizer is estimate_tokens:
+        # ceil(length / 4) <= budget, said of the length
+        taken, left_out = choose_by_weight(
+            lines, rank, 4 * math.floor(budget), len, separator=separator, header=header
+        )
+        shown = [lines[index] for index in taken]
+        text = separator.join([header, *shown] if header and shown else shown)
+        tokens: int | float = estimate_tokens(text)
+    else:
+        counts = Counts() if counts is None else counts
+        costs = counts.get(tokenizer, separator, lines)
+        taken, left_out, text, tokens = choose(
+            lines,
+            rank,
+            budget,
+            checked_tokenizer(tokenizer),
+            separator=separator,
+            header=header,
+            costs=costs,
+        )
+        counts.keep(tokenizer, separator, lines, costs)
     return Context(
-        text, tuple(entries[index] for index in taken), tokens, len(left_out), tuple(left_out)
+        text,
+        tuple([entries[index] for index in taken]),
+        tokens,
+        len(left_out),
+        tuple([entries[index]._key for index in left_out]),
     )
+
+
+def _plain_lines(entries: Sequence[Entry]) -> list[str]:
+    """What ``plain_line`` gives for each, without a call for each."""
+    return [
+        f"{entry._key}: {entry._value}" if type(entry._value) is str else plain_line(entry)
+        for entry in entries
+    ]
+
+
+def _formatted(entries: Sequence[Entry], format: Format) -> list[str]:
+    lines = [format(entry) for entry in entries]
+    for line in lines:
+        if not isinstance(line, str):
+            raise TypeError(f"format must return a str, not {type(line).__name__}")
+    return lines
 
 
 def checked_budget(token_budget: object) -> Any:
@@ -147,7 +175,8 @@ def checked_tokenizer(tokenizer: Tokenizer) -> Tokenizer:
         number = finite_real(tokens)
         if number is None or number < 0:
             raise TypeError(
-                f"tokenizer must return the number of tokens, at least 0, but returned {_brief(tokens)};"
+                "tokenizer must return the number of tokens, at least 0,"
+                f" but returned {_brief(tokens)};"
                 " wrap one that returns a list of tokens: lambda text: len(encode(text))"
             )
         return number  # type: ignore[no-any-return]
@@ -161,9 +190,3 @@ def _brief(value: object) -> str:
     if value is None or isinstance(value, (bool, int, float)):
         return repr(value)
     return f"an object of type {type(value).__name__}"
-
-
-def _checked_line(line: object) -> str:
-    if not isinstance(line, str):
-        raise TypeError(f"format must return a str, not {type(line).__name__}")
-    return line

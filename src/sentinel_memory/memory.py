@@ -8,10 +8,9 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from datetime import timedelta
 from os import PathLike
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 from ._checks import check_callable, check_methods, check_str
 from ._entries import EntrySet
@@ -27,6 +26,7 @@ from ._numbers import (
 from .cache import Cache
 from .context import (
     Context,
+    Counts,
     Format,
     Tokenizer,
     checked_budget,
@@ -46,8 +46,7 @@ __all__ = ["Memory", "Remembered", "Stats"]
 _Duration: TypeAlias = float | timedelta | None
 
 
-@dataclass(frozen=True, slots=True)
-class Remembered:
+class Remembered(NamedTuple):
     """What ``remember`` did: the ``entry``, whether it was ``kept``, and the automatic
     ``compaction`` that followed, or ``None``."""
 
@@ -56,8 +55,7 @@ class Remembered:
     compaction: Compaction | None
 
 
-@dataclass(frozen=True, slots=True)
-class Stats:
+class Stats(NamedTuple):
     """Counts: ``size`` live and ``stored`` entries of at most ``limit``, live ``cache`` values;
     since the memory was made, ``compactions`` and what they removed as ``expired`` or ``evicted``.
     """
@@ -116,6 +114,7 @@ class Memory(Kept):
         self._limit = whole_option(limit, "limit", least=1)
         self._window = duration_option(recency_window, "recency_window")
         self._tokenizer = tokenizer or estimate_tokens
+        self._counts = Counts()
         entries = EntrySet(
             limit=self._limit,
             window=self._window,
@@ -353,6 +352,7 @@ class Memory(Kept):
             format=format or plain_line,
             separator=separator,
             header=header,
+            counts=self._counts,
         )
 
     def _rank(self, entries: list[Entry], matches: list[Match], now: int) -> list[int]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from ._heap import LazyHeap
 from .entry import Entry
@@ -12,8 +12,7 @@ from .entry import Entry
 __all__ = ["Compaction", "EvictionOrder", "freshness", "retention"]
 
 
-@dataclass(frozen=True, slots=True)
-class Compaction:
+class Compaction(NamedTuple):
     """What one compaction removed.
 
     ``expired``: in the order in which they were last remembered; ``evicted``: lowest retention
@@ -30,7 +29,10 @@ def freshness(updated_ms: int, *, now: int, window: float) -> float:
     >>> freshness(0, now=6_000, window=24_000)
     0.75
     """
-    return min(1.0, max(0.0, 1 - (now - updated_ms) / window))
+    fresh = 1 - (now - updated_ms) / window
+    if fresh > 1:
+        return 1.0  # a clock that went back
+    return fresh if fresh > 0 else 0.0
 
 
 def retention(entry: Entry, *, now: int, window: float) -> float:
