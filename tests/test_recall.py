@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from clocks import FakeClock
-from sentinel_memory import Entry, Match, Memory, WordIndex
+from sentinel_memory import Entry, Match, Memory, MemoryStore, StoreConflictError, WordIndex
 
 DAY = 86_400
 
@@ -174,6 +174,28 @@ def test_if_an_index_refuses_an_entry_the_memory_is_unchanged(clock: FakeClock) 
         assert memory.to_state() == before
         assert memory.stats() == stats
         assert index.entries == indexed
+
+
+def test_after_a_load_that_the_index_refused_nothing_overwrites_the_store(
+    clock: FakeClock,
+) -> None:
+    """What the store has is newer than what the memory kept."""
+    index, store = StubIndex(), MemoryStore()
+    memory = Memory(clock=clock, index=index, store=store, autosave=True)
+    memory.remember("old", 1)
+    newer = memory.to_state()
+    newer["entries"][0]["data"] = "bad"
+    store.save(newer)
+    index.refuse = "bad"
+    with pytest.raises(OSError, match="the index is full"):
+        memory.load()
+    with pytest.raises(StoreConflictError, match="load again first"):
+        memory.remember("new", 1)
+    assert store.load() == newer
+    index.refuse = None
+    memory.load()
+    assert memory.get("old") == "bad"
+    assert memory.remember("new", 1).kept
 
 
 def test_keys_that_are_not_live_are_ignored(clock: FakeClock) -> None:

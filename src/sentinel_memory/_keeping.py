@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import math
+import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from threading import local
@@ -57,6 +58,7 @@ class Kept:
         self._unknown: dict[str, str] = {}  # sections that nothing is attached to, as JSON text
         self._rejected: list[Any] = []
         self._changes = self._saved_changes = 0
+        self._refused = False  # whether the last load failed after the store had been read
         self._counters = _Counters()
         self._deferred: list[Compaction] | None = None  # a list while a transaction runs
 
@@ -135,7 +137,8 @@ class Kept:
         """Apply ``change(memory)`` to what the store has now, and save: for several processes.
 
         Saves what is unsaved first. When another writer was faster, loads and starts again, up to
-        ``attempts`` times (a whole number of at least 1); then ``StoreConflictError``. Inside
+        ``attempts`` times (a whole number of at least 1), after pauses of up to 50 ms; then
+        ``StoreConflictError``. Inside
         ``change`` nothing is saved, and changes by other threads wait. If it raises, the memory
         is as loaded. ``on_evict`` is called after the save, for the attempt that was saved.
         Returns what ``change`` returned.
@@ -143,6 +146,7 @@ class Kept:
         store = self._need_store("transact")
         check_callable("change", change)
         tries = whole_option(attempts, "attempts", least=1)
+        pause = 0.0005
         reports: list[Compaction] = []
         try:
             with self._locks.writing:
@@ -165,6 +169,9 @@ class Kept:
                         self._undo(loaded, counters)
                         if not tries:
                             raise
+                        # A winner is back before the others have woken up; let them in.
+                        pause = min(2 * pause, 0.05)
+                        time.sleep(pause * (time.perf_counter_ns() % 997) / 997)
                     except BaseException:
                         reports = compactions  # what was evicted is out of the memory all the same
                         raise
@@ -237,6 +244,11 @@ class Kept:
             self._save(now)
 
     def _save(self, now: int) -> None:
+        if self._refused:
+            raise StoreConflictError(
+                "what the store has was read, but this memory could not take it over;"
+                " saving would overwrite it: load again first"
+            )
         state, changes = self._snapshot(now)
         self._store.save(state)  # type: ignore[union-attr]
         self._saved_changes = changes
@@ -266,7 +278,9 @@ class Kept:
         self._counters = counters
 
     def _as_loaded(self, state: State | None, now: int) -> LoadResult:
+        self._refused = True
         result = self._restore(state, now)
+        self._refused = False
         self._saved_changes = self._changes
         return result
 

@@ -22,6 +22,7 @@ Count: TypeAlias = Callable[[str], Any]
 
 _SEAM: Final = 4  # tokens by which a prediction may be off for a seam that has a loose line
 _ROUNDING: Final = 3  # the same for each line, if counts are rounded
+_END: Final = 4  # tokens by which lines differ in what they save at an end of the text
 _NEAR: Final = 8  # tokens from the budget within which a prediction is worth some care
 _CHECKS: Final = 4  # how many predictions that near are checked by a whole count in any case
 
@@ -80,24 +81,28 @@ def choose_by_weight(
 
     Takes lines as long as the text weighs at most ``limit``.
     """
+    if not lines:
+        return [], []
     weights = list(map(weigh, lines))
     between = weigh(separator)
-    room = limit - weigh(header) if header else limit + between
-    if not weights or sum(weights) + between * len(weights) <= room:
+    # What one more line may weigh, its separator apart.
+    room = limit - weigh(header) - between if header else limit
+    if sum(weights) + between * (len(weights) - 1) <= room:
         return list(range(len(weights))), []
-    least = min(weights) + between
+    least = min(weights)
     taken: list[int] = []
     left_out: list[int] = []
     ranking = rank()
     for done, index in enumerate(ranking):
-        if room < least:
-            left_out += ranking[done:]
-            break
-        if weights[index] + between <= room:
-            room -= weights[index] + between
-            taken.append(index)
-        else:
+        weight = weights[index]
+        if weight > room:
             left_out.append(index)
+            if room < least:
+                left_out += ranking[done + 1 :]
+                break
+        else:
+            room -= weight + between
+            taken.append(index)
     return sorted(taken), left_out
 
 
@@ -200,9 +205,9 @@ class _Text:
             self.costs[index] = cost
         return cost
 
-    def predict(self, total: Any, first: int, last: int) -> Any:
-        """The count of a text whose lines cost ``total``: nothing stands before and after it."""
-        return total - self._saving(last, True) - (0 if self.header else self._saving(first, False))
+    def saved(self, first: int, last: int) -> Any:
+        """What the lines at the ends of a text cost less, with nothing before and after it."""
+        return self._saving(last, True) + (0 if self.header else self._saving(first, False))
 
     def _saving(self, index: int, at_end: bool) -> Any:
         """By how much a line costs less without the separator on one side."""
@@ -247,6 +252,7 @@ class _Walk:
         self.checks = 0 if rounding else _CHECKS
         self.taken: list[int] = []
         self.total = text.base  # and the costs of what is taken
+        self.saved: Any = 0  # at the ends of what is taken
         self.drift: Any = 0  # how much more than predicted the last whole count was
         self.unsure = 0  # how far off a prediction may be because of lines taken since then
         self.counted: tuple[str, Any] | None = None  # the text of what is taken, if counted
@@ -262,14 +268,17 @@ class _Walk:
         """Take the line if the text with it is in the budget."""
         text, taken = self.text, self.taken
         total = self.total + text.cost(index)
-        if total + self.drift - self.budget > self.unsure + _NEAR + 2 * text.closed:
-            return False
         place = bisect(taken, index)
         doubt = self.rounding
         for near in (index, *taken[max(0, place - 1) : place + 1]):
             doubt += _SEAM if text.is_loose(near) else 0
-        first, last = (min(index, taken[0]), max(index, taken[-1])) if taken else (index, index)
-        predicted = text.predict(total, first, last)
+        saved = self.saved
+        if place == len(taken) or (place == 0 and not text.header):
+            least = total - self.saved - (_END if taken else 2 * text.closed + _END)
+            if least + self.drift - self.budget > self.unsure + doubt:
+                return False
+            saved = text.saved(min([index, *taken[:1]]), max([index, *taken[-1:]]))
+        predicted = total - saved
         if abs(predicted + self.drift - self.budget) <= self.unsure + doubt:
             self.settle()
         over = predicted + self.drift - self.budget
@@ -286,7 +295,7 @@ class _Walk:
             return False
         else:
             self.unsure, self.counted = doubt, None
-        self.total = total
+        self.total, self.saved = total, saved
         taken.insert(place, index)
         if len(taken) & (len(taken) - 1) == 0:
             self.settle()
@@ -295,9 +304,9 @@ class _Walk:
     def settle(self) -> None:
         """Count the text of what is taken: from there, predictions are sure again."""
         if self.counted is None and self.taken:
-            predicted = self.text.predict(self.total, self.taken[0], self.taken[-1])
             self.counted = self.text.count_whole(self.taken)
-            self.drift = self.checked(self.counted[1] - predicted, self.unsure + self.rounding)
+            drift = self.counted[1] - (self.total - self.saved)
+            self.drift = self.checked(drift, self.unsure + self.rounding)
             self.unsure = 0
             if self.counted[1] > self.budget:
                 raise _NotAsPredicted
