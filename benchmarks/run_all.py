@@ -8,7 +8,6 @@ from __future__ import annotations
 import platform
 
 import context
-
 import persist
 import recall
 import remember

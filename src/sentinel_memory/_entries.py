@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Iterable, Mapping
+from operator import attrgetter
 
 from ._heap import LazyHeap
 from .entry import Entry, Match
@@ -56,13 +57,19 @@ class EntrySet:
 
     def count_live(self, *, now: int) -> int:
         """How many are live."""
-        return sum(1 for entry in self._entries.values() if entry._is_live(now))
+        return len(self._live(now))
 
     def oldest_first(self, *, now: int) -> list[Entry]:
         """The live entries; those of one millisecond in the order in which they were remembered."""
-        live = [entry for entry in self._entries.values() if entry._is_live(now)]
-        live.sort(key=lambda entry: entry._updated_ms)
+        live = self._live(now)
+        live.sort(key=attrgetter("_updated_ms"))
         return live
+
+    def _live(self, now: int) -> list[Entry]:
+        first = self._expiries.first()
+        if first is None or now < first[0]:
+            return self.all()  # before the first expiry of all
+        return [entry for entry in self._entries.values() if entry._is_live(now)]
 
     def best(self, query: str, limit: int | None, *, now: int) -> list[Match]:
         """What the index finds relevant, best score first, ties newer first."""

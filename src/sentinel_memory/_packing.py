@@ -1,11 +1,11 @@
-"""The greedy choice of lines for a token budget, for tokenizers of which nothing is known.
+"""The greedy choice of lines for a token budget.
 
 Done literally, the whole text is counted once for every line that is considered. Nearly all
 tokenizers are local, though: a line costs about the same wherever it stands. So the cost of each
-line is measured alone, between two separators. A whole text is counted only now and then, to see
-whether the sum of costs still is what the tokenizer says, and whenever the sum is too close to
-the budget to tell on which side the count is. The same choice comes out, and a tokenizer that is
-not local is noticed by the difference and gets the literal procedure.
+line is measured alone. A whole text is counted only now and then, to see whether the sum of costs
+still is what the tokenizer says, and whenever the sum is too close to the budget to tell on which
+side the count is. The same choice comes out, and a tokenizer that is not local is noticed by the
+difference and gets the literal procedure.
 """
 
 from __future__ import annotations
@@ -20,11 +20,12 @@ __all__ = ["Choice", "Counts", "choose", "choose_by_weight"]
 
 Count: TypeAlias = Callable[[str], Any]
 
-_SEAM: Final = 4  # tokens by which a prediction may be off for a seam that has a loose line
-_ROUNDING: Final = 3  # the same for each line, if counts are rounded
-_END: Final = 4  # tokens by which lines differ in what they save at an end of the text
-_NEAR: Final = 8  # tokens from the budget within which a prediction is worth some care
-_CHECKS: Final = 4  # how many predictions that near are checked by a whole count in any case
+# All in tokens, but the last.
+_SEAM: Final = 4  # by how much a sum of costs may be off for a loose line, or beside one
+_ROUNDING: Final = 3  # the same for each line, if the tokenizer rounds
+_END: Final = 4  # how different the savings of two lines may be, at an end of the text
+_NEAR: Final = 8  # how near the budget a prediction is worth a check
+_CHECKS: Final = 4  # how many of those are checked
 
 
 class Choice(NamedTuple):
@@ -37,10 +38,10 @@ class Choice(NamedTuple):
 
 
 class Counts:
-    """What lines cost by the last tokenizer, kept between calls: hashes of lines, no text.
+    """What the last tokenizer said of single lines, kept between calls: hashes of them, no text.
 
-    Only lines of the last call are kept. A tokenizer is known by being the same object, or the
-    same method of the same object; one that is made anew for each call finds nothing.
+    Only what the last call asked for is kept. A tokenizer is known by being the same object, or
+    the same method of the same object; one that is made anew for each call finds nothing.
     """
 
     def __init__(self) -> None:
@@ -48,24 +49,17 @@ class Counts:
 
     def clear(self) -> None:
         """Keep nothing, the tokenizer neither."""
-        self._kept: tuple[Any, str, dict[int, Any]] = (None, "", {})
+        self._kept: tuple[Any, dict[int, Any]] = (None, {})
 
-    def get(self, tokenizer: object, separator: str, lines: Sequence[str]) -> list[Any]:
-        """The cost of each line, ``None`` where it is not known."""
-        former, joined, costs = self._kept
+    def get(self, tokenizer: object) -> dict[int, Any]:
+        """Counts by hash of text, not to be changed."""
+        former, counts = self._kept
         same = former is tokenizer or (type(former) is MethodType and former == tokenizer)
-        if not same or joined != separator:
-            return [None] * len(lines)
-        return [costs.get(hash(line)) for line in lines]
+        return counts if same else {}
 
-    def keep(
-        self, tokenizer: object, separator: str, lines: Sequence[str], costs: Sequence[Any]
-    ) -> None:
-        """Keep the costs that are known, and no others."""
-        known = {
-            hash(line): cost for line, cost in zip(lines, costs, strict=True) if cost is not None
-        }
-        self._kept = (tokenizer, separator, known)
+    def keep(self, tokenizer: object, counts: dict[int, Any]) -> None:
+        """Keep these and no others."""
+        self._kept = (tokenizer, counts)
 
 
 def choose_by_weight(
@@ -77,9 +71,9 @@ def choose_by_weight(
     separator: str,
     header: str,
 ) -> tuple[list[int], list[int]]:
-    """The same choice if a text counts by the sum of what its characters weigh: nothing is joined.
+    """The choice if a text may weigh ``limit`` and weighs what its parts do: nothing is joined.
 
-    Takes lines as long as the text weighs at most ``limit``.
+    Gives the indexes taken, in the order of the text, and those left out, as ranked.
     """
     if not lines:
         return [], []
@@ -93,16 +87,16 @@ def choose_by_weight(
     taken: list[int] = []
     left_out: list[int] = []
     ranking = rank()
-    for done, index in enumerate(ranking):
+    for done, index in enumerate(ranking, 1):
         weight = weights[index]
-        if weight > room:
+        if weight <= room:
+            taken.append(index)
+            room -= weight + between
+        else:
             left_out.append(index)
             if room < least:
-                left_out += ranking[done + 1 :]
+                left_out += ranking[done:]
                 break
-        else:
-            room -= weight + between
-            taken.append(index)
     return sorted(taken), left_out
 
 
@@ -114,37 +108,37 @@ def choose(
     *,
     separator: str,
     header: str,
-    costs: list[Any],
-) -> Choice:
+    known: dict[int, Any],
+) -> tuple[Choice, dict[int, Any]]:
     """Walk the ranking, take each line with which the count of the whole text is in the budget.
 
-    If all lines fit, they are all taken and ``rank`` is not called. ``costs`` has what lines are
-    known to cost and learns about the others.
+    If all lines fit, they are all taken and ``rank`` is not called. ``known`` has counts of single
+    lines by hash of text; those that are worth keeping come back with the choice.
     """
-    text = _Text(lines, count, separator, header, costs)
+    text = _Text(lines, count, separator, header, known)
     everything = list(range(len(lines)))
-    hopeless = sum(cost for cost in costs if cost) > budget + budget // 8 + _NEAR
-    if not hopeless and (whole := text.count_whole(everything))[1] <= budget:
-        return Choice(everything, [], *whole)
+    hopeless = text.least() > budget + budget // 8 + _NEAR
+    if not hopeless and (whole := text.whole(everything))[1] <= budget:
+        return Choice(everything, [], *whole), text.asked
     ranking = rank()
     for rounding in (0, _ROUNDING):
         try:
             if rounding or text.adds_up():
-                return _Walk(text, budget, rounding).choose(ranking)
+                return _Walk(text, budget, rounding).choose(ranking), text.asked
         except _NotAsPredicted:
             pass
-    if hopeless and (whole := text.count_whole(everything))[1] <= budget:
-        return Choice(everything, [], *whole)
-    return _choose_literally(text, budget, ranking)
+    if hopeless and (whole := text.whole(everything))[1] <= budget:
+        return Choice(everything, [], *whole), text.asked
+    return _choose_literally(text, budget, ranking), text.asked
 
 
 def _choose_literally(text: _Text, budget: Any, ranking: Sequence[int]) -> Choice:
     taken: list[int] = []
     left_out: list[int] = []
-    chosen = text.count_whole(taken)
+    chosen = text.whole(taken)
     for index in ranking:
         candidate = sorted([*taken, index])
-        whole = text.count_whole(candidate)
+        whole = text.whole(candidate)
         if whole[1] <= budget:
             taken, chosen = candidate, whole
         else:
@@ -159,89 +153,96 @@ class _NotAsPredicted(Exception):
 class _Text:
     """What the tokenizer says of the lines, alone and together.
 
-    The cost of a line is ``count(separator + line + separator) - count(separator)``. The count of
-    a text is the sum of them if each seam, where two lines meet, adds what belongs to either line
-    whatever the other one is. It does, unless the line on the right is *loose*: one that itself
+    The cost of a line is what it adds between a separator and another line that is one letter.
+    The count of a text is the sum of costs, if each seam of two lines adds what belongs to either
+    of them whatever the other one is. It does, unless the line on the right is *loose*: one that
     counts differently after different lines.
     """
 
     def __init__(
-        self, lines: Sequence[str], count: Count, separator: str, header: str, costs: list[Any]
+        self,
+        lines: Sequence[str],
+        count: Count,
+        separator: str,
+        header: str,
+        known: dict[int, Any],
     ) -> None:
-        self.lines, self.count, self.separator, self.header = lines, count, separator, header
-        self.closing = separator + "a"
-        self.costs = costs
-        self._savings: dict[tuple[int, bool], Any] = {}
+        self.lines, self.separator, self.header = lines, separator, header
+        self.closing = f"{separator}a"
+        self._count, self._known = count, known
+        self.asked: dict[int, Any] = {}
         self._loose: dict[str, bool] = {}
 
-    def count_whole(self, indexes: Sequence[int]) -> tuple[str, Any]:
+    def whole(self, indexes: Sequence[int]) -> tuple[str, Any]:
         """The text of these lines, and its count."""
         shown = [self.lines[index] for index in indexes]
         text = self.separator.join([self.header, *shown] if self.header and shown else shown)
-        return text, self.count(text)
+        return text, self._count(text)
+
+    def part(self, text: str) -> Any:
+        """The count of a short text, which may be known from the last call."""
+        key = hash(text)
+        tokens = self.asked.get(key)
+        if tokens is None:
+            tokens = self._known.get(key)
+            if tokens is None:
+                tokens = self._count(text)
+            self.asked[key] = tokens
+        return tokens
 
     def adds_up(self) -> bool:
         """Whether counts are whole numbers that grow evenly: whether they are not rounded."""
         for unit in ("a\n", "a b.\n"):  # 2 and 5 characters, 2 and 3 tokens, 1 and 2 words
-            one, two, many = (self.count(unit * times) for times in (1, 2, 64))
+            one, two, many = (self.part(unit * times) for times in (1, 2, 64))
             if type(many) is not int or many - one != 63 * (two - one):
                 return False
         return True
 
     @cached_property
     def closed(self) -> Any:
-        return self.count(self.closing)
+        return self.part(self.closing)
 
     @cached_property
     def base(self) -> Any:
-        """What a text counts without any cost of a line."""
-        return self.count(self.header + self.closing) if self.header else self.closed
+        """What a text counts without the cost of any line."""
+        return self.part(self.header + self.closing) if self.header else self.closed
 
     def cost(self, index: int) -> Any:
-        cost = self.costs[index]
-        if cost is None:
-            line = self.lines[index]
-            cost = self.count(self.separator + line + self.closing) - self.closed
-            self.costs[index] = cost
-        return cost
+        return self.part(self.separator + self.lines[index] + self.closing) - self.closed
+
+    def least(self) -> Any:
+        """The costs that are known, without asking for any other."""
+        keys = [hash(self.separator + line + self.closing) for line in self.lines]
+        self.asked = {key: self._known[key] for key in keys if key in self._known}
+        return sum(self.asked[key] - self.closed for key in keys if key in self.asked)
 
     def saved(self, first: int, last: int) -> Any:
-        """What the lines at the ends of a text cost less, with nothing before and after it."""
-        return self._saving(last, True) + (0 if self.header else self._saving(first, False))
+        """What the lines at the ends of a text cost less: nothing is before and after it."""
+        line = self.lines[last]
+        saved = self.part(self.separator + line + self.closing) - self.part(self.separator + line)
+        if not self.header:
+            line = self.lines[first]
+            saved += self.part(self.separator + line + self.closing)
+            saved -= self.part(line + self.closing)
+        return saved
 
-    def _saving(self, index: int, at_end: bool) -> Any:
-        """By how much a line costs less without the separator on one side."""
-        saving = self._savings.get((index, at_end))
-        if saving is None:
-            line = self.lines[index]
-            edge = self.count(self.separator + line if at_end else line + self.closing)
-            saving = self._savings[index, at_end] = self.cost(index) + self.closed - edge
-        return saving
+    @cached_property
+    def loose(self) -> set[str]:
+        """The first characters of lines that may count differently after different lines.
 
-    def is_loose(self, index: int) -> bool:
-        """Whether the line may count differently after different lines.
-
-        Not if its head is worth as much more or less than a letter, and than a full stop, after
-        every kind of character.
+        Any but those that are worth as much more or less than a letter, and than a full stop,
+        after every kind of character.
         """
-        head = self.lines[index][:1]
-        loose = self._loose.get(head)
-        if loose is None:
-            loose = self._loose[head] = (
-                not head
-                or head.isspace()
-                or any(
-                    len({a - b for a, b in zip(self._after(head), self._after(other), strict=True)})
-                    > 1
-                    for other in "a."
-                )
-            )
-        return loose
+        heads = {line[:1] for line in self.lines}
+        return {head for head in heads if head.isspace() or not head or self._depends(head)}
 
-    def _after(self, head: str) -> list[Any]:
-        return [
-            self.count(before + self.separator + head) for before in ("", "a", "1", ".", " ", "\n")
-        ]
+    def _depends(self, head: str) -> bool:
+        more: dict[str, set[Any]] = {"a": set(), ".": set()}
+        for before in ("", "a", "1", ".", " ", "\n"):
+            start = before + self.separator
+            for other, differences in more.items():
+                differences.add(self.part(start + head) - self.part(start + other))
+        return any(len(differences) > 1 for differences in more.values())
 
 
 class _Walk:
@@ -252,30 +253,33 @@ class _Walk:
         self.checks = 0 if rounding else _CHECKS
         self.taken: list[int] = []
         self.total = text.base  # and the costs of what is taken
-        self.saved: Any = 0  # at the ends of what is taken
+        self.saved = 2 * text.closed  # at the ends of what is taken; before that, no more than this
         self.drift: Any = 0  # how much more than predicted the last whole count was
         self.unsure = 0  # how far off a prediction may be because of lines taken since then
+        self.doubt = rounding + (3 * _SEAM if text.loose else 0)  # because of any one line
         self.counted: tuple[str, Any] | None = None  # the text of what is taken, if counted
 
     def choose(self, ranking: Sequence[int]) -> Choice:
         left_out = [index for index in ranking if not self.takes(index)]
-        if not self.taken:
-            self.counted = self.text.count_whole([])
         self.settle()
-        return Choice(self.taken, left_out, *self.counted)  # type: ignore[misc]
+        text, tokens = self.counted or self.text.whole([])
+        return Choice(self.taken, left_out, text, tokens)
 
     def takes(self, index: int) -> bool:
         """Take the line if the text with it is in the budget."""
         text, taken = self.text, self.taken
         total = self.total + text.cost(index)
+        over = total - self.saved + self.drift - self.budget
+        if over - _END > self.unsure + self.doubt:
+            return False
         place = bisect(taken, index)
         doubt = self.rounding
-        for near in (index, *taken[max(0, place - 1) : place + 1]):
-            doubt += _SEAM if text.is_loose(near) else 0
+        if text.loose:
+            beside = (index, *taken[max(0, place - 1) : place + 1])
+            doubt += _SEAM * sum(text.lines[near][:1] in text.loose for near in beside)
         saved = self.saved
         if place == len(taken) or (place == 0 and not text.header):
-            least = total - self.saved - (_END if taken else 2 * text.closed + _END)
-            if least + self.drift - self.budget > self.unsure + doubt:
+            if over - _END > self.unsure + doubt:
                 return False
             saved = text.saved(min([index, *taken[:1]]), max([index, *taken[-1:]]))
         predicted = total - saved
@@ -286,7 +290,7 @@ class _Walk:
         check = self.checks > 0 and abs(over) <= _NEAR
         if check or -doubt < over <= doubt:
             self.checks -= check
-            whole = text.count_whole([*taken[:place], index, *taken[place:]])
+            whole = text.whole([*taken[:place], index, *taken[place:]])
             drift = self.checked(whole[1] - predicted, doubt)
             if whole[1] > self.budget:
                 return False
@@ -303,8 +307,8 @@ class _Walk:
 
     def settle(self) -> None:
         """Count the text of what is taken: from there, predictions are sure again."""
-        if self.counted is None and self.taken:
-            self.counted = self.text.count_whole(self.taken)
+        if self.taken and self.counted is None:
+            self.counted = self.text.whole(self.taken)
             drift = self.counted[1] - (self.total - self.saved)
             self.drift = self.checked(drift, self.unsure + self.rounding)
             self.unsure = 0

@@ -115,17 +115,16 @@ def pack(
         tokens: int | float = estimate_tokens(text)
     else:
         counts = Counts() if counts is None else counts
-        costs = counts.get(tokenizer, separator, lines)
-        taken, left_out, text, tokens = choose(
+        (taken, left_out, text, tokens), known = choose(
             lines,
             rank,
             budget,
             checked_tokenizer(tokenizer),
             separator=separator,
             header=header,
-            costs=costs,
+            known=counts.get(tokenizer),
         )
-        counts.keep(tokenizer, separator, lines, costs)
+        counts.keep(tokenizer, known)
     return Context(
         text,
         tuple([entries[index] for index in taken]),

@@ -36,7 +36,7 @@ from .context import (
 )
 from .entry import Entry, Match, check_key, new_entry
 from .recall import RecallIndex, WordIndex
-from .retention import Compaction, retention
+from .retention import Compaction, retentions
 from .stores._protocol import Store
 from .stores.json_file import JsonFileStore
 from .working import Working
@@ -356,7 +356,7 @@ class Memory(Kept):
         )
 
     def _rank(self, entries: list[Entry], matches: list[Match], now: int) -> list[int]:
-        worth = [retention(entry, now=now, window=self._window) for entry in entries]
+        worth = retentions(entries, now=now, window=self._window)
         newest_first = range(len(entries) - 1, -1, -1)
         ranking = sorted(newest_first, key=worth.__getitem__, reverse=True)
         if not matches:

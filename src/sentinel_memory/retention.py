@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
 
 from ._heap import LazyHeap
 from .entry import Entry
 
-__all__ = ["Compaction", "EvictionOrder", "freshness", "retention"]
+__all__ = ["Compaction", "EvictionOrder", "freshness", "retention", "retentions"]
 
 
 class Compaction(NamedTuple):
@@ -37,7 +37,21 @@ def freshness(updated_ms: int, *, now: int, window: float) -> float:
 
 def retention(entry: Entry, *, now: int, window: float) -> float:
     """``importance + 0.1 * freshness``: how much speaks for keeping the entry."""
-    return entry.importance + 0.1 * freshness(entry._updated_ms, now=now, window=window)
+    return retentions((entry,), now=now, window=window)[0]
+
+
+def retentions(entries: Iterable[Entry], *, now: int, window: float) -> list[float]:
+    """The retention of each, without a call for each."""
+    return [
+        entry._importance
+        + 0.1
+        * (
+            fresh
+            if 0.0 < (fresh := 1 - (now - entry._updated_ms) / window) <= 1
+            else float(fresh > 1)
+        )
+        for entry in entries
+    ]
 
 
 class EvictionOrder:
