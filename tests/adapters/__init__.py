@@ -1,0 +1,1 @@
+"""The adapters in ``examples/adapters``, against the real frameworks."""
