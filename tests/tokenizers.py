@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import gzip
 import hashlib
-import importlib.resources
+import importlib.util
 import inspect
 import math
 import os
@@ -29,7 +29,10 @@ def real(name: str) -> Count:
     """
     address = re.search(rf'"([^"]+/{name}\.tiktoken)"', inspect.getsource(official))
     assert address is not None
-    data = importlib.resources.files("bpe_openai.data") / f"{name}.tiktoken.gz"
+    package = importlib.util.find_spec("bpe_openai")  # found, not imported
+    assert package is not None
+    assert package.origin is not None
+    data = Path(package.origin).parent / "data" / f"{name}.tiktoken.gz"
     before = os.environ.get("TIKTOKEN_CACHE_DIR")
     with tempfile.TemporaryDirectory() as folder:
         os.environ["TIKTOKEN_CACHE_DIR"] = folder
