@@ -22,6 +22,8 @@ chat:2: Good music.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any
+
 from ._document import LoadResult
 from ._numbers import DEFAULTS
 from .context import Context, estimate_tokens, one_line
@@ -33,10 +35,13 @@ from .retention import Compaction
 from .stores import JsonFileStore, MemoryStore, Store
 
 __all__ = [
+    "BlendedIndex",
     "Compaction",
     "Context",
+    "ConversationIndex",
     "DEFAULTS",
     "DamagedStoreError",
+    "EmbeddingIndex",
     "Entry",
     "JsonFileStore",
     "LoadResult",
@@ -55,7 +60,23 @@ __all__ = [
 ]
 
 
-def __getattr__(name: str) -> str:
+if TYPE_CHECKING:
+    from .conversation import ConversationIndex
+    from .embedding import BlendedIndex, EmbeddingIndex
+
+# Loaded when they are asked for: most programs need none of them.
+_LAZY = {
+    "BlendedIndex": "embedding",
+    "ConversationIndex": "conversation",
+    "EmbeddingIndex": "embedding",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name in _LAZY:
+        from importlib import import_module
+
+        return getattr(import_module(f"{__name__}.{_LAZY[name]}"), name)
     if name == "__version__":
         from importlib.metadata import version  # costs more than all the rest of the import
 
