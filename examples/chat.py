@@ -21,7 +21,15 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import NamedTuple
 
-from sentinel_memory import Context, DamagedStoreError, Entry, Memory, StoreConflictError, one_line
+from sentinel_memory import (
+    Context,
+    ConversationIndex,
+    DamagedStoreError,
+    Entry,
+    Memory,
+    StoreConflictError,
+    one_line,
+)
 
 MENU = {
     "satay": ("chicken", "peanuts", "coconut milk"),
@@ -463,7 +471,9 @@ def main(arguments: Sequence[str]) -> int:
     if not 0 <= options.budget <= 1_000_000:
         parser.error(f"argument --budget: must be from 0 to 1000000, not {options.budget}")
     try:
-        memory = Memory.open(options.memory, limit=options.limit, load=False)
+        memory = Memory.open(
+            options.memory, limit=options.limit, load=False, index=ConversationIndex()
+        )
     except ValueError as error:
         parser.error(f"argument --memory: {error}")
     try:

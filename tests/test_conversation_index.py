@@ -312,13 +312,13 @@ def test_an_index_that_was_kept_in_step_equals_a_new_one(steps: list[Any]) -> No
 
 
 def literal(entries: Iterable[Entry], query: str) -> dict[str, float]:
-    """The definition, written out for questions whose words are all rare and no dates."""
+    """The definition, written out for questions of content words without a date."""
     entries = sorted(entries, key=lambda one: one.updated_at)
-    asked = {conversation._stem(word) for word in stored_words(query) if len(word) > 1}
+    asked = sorted({conversation._stem(word) for word in stored_words(query) if len(word) > 1})
     words = [{conversation._stem(word) for word in stored_words(entry_text(e))} for e in entries]
-    worth = {
-        word: weight(sum(word in those for those in words), len(entries)) for word in sorted(asked)
-    }
+    count = {word: sum(word in those for those in words) for word in asked}
+    worth = {word: weight(count[word], len(entries)) for word in asked}
+    common = {word for word in asked if count[word] > max(10, 0.1 * len(entries))}
     scores = []
     for place, one in enumerate(entries):
         stream = conversation._stream_of(one.key)
@@ -331,18 +331,38 @@ def literal(entries: Iterable[Entry], query: str) -> dict[str, float]:
                     factors[near[here - distance]] = 0.7**distance
                 if here + distance < len(near):
                     factors[near[here + distance]] = 0.7 ** (distance + 1)
-        scores.append(
-            sum(
-                worth[word] * max((f for p, f in factors.items() if word in words[p]), default=0)
-                for word in asked
+        score = 0.0
+        for word in asked:
+            near_it = {place: 1.0} if word in common else factors
+            score += worth[word] * max(
+                (f for p, f in near_it.items() if word in words[p]), default=0
             )
-        )
+        scores.append(score)
     least = 0.2 * max(scores, default=0)
     return {
         e.key: score / sum(worth.values())
         for e, score in zip(entries, scores, strict=True)
         if score > 0 and score >= least
     }
+
+
+def test_common_and_rare_words_together_are_what_the_definition_says() -> None:
+    """Also where common words alone reach a fifth of the best, and where they do not."""
+    draw = random.Random(6)
+    vocabulary = [f"{letter}word" for letter in "abcdefghijklmnopqrstuvwxyz"]
+    odds = [1 / (place + 1) for place in range(26)]
+    entries = [
+        entry(f"{draw.choice('cd')}:{number}", " ".join(draw.choices(vocabulary, odds, k=4)))
+        for number in range(150)
+    ]
+    index = filled(entries)
+    sizes = set()
+    for _ in range(60):
+        query = " ".join(draw.sample(vocabulary, draw.randint(1, 6)))
+        found = index.search(query)
+        assert found == pytest.approx(literal(entries, query), abs=1e-9), query
+        sizes.add(len(found) // 50)
+    assert sizes == {0, 1, 2}
 
 
 def test_nothing_of_a_discarded_text_is_left() -> None:
@@ -413,10 +433,10 @@ FLOATS = """
 from sentinel_memory.conversation import ConversationIndex
 from sentinel_memory.entry import new_entry
 index = ConversationIndex()
-for n in range(60):
-    text = f"w{n % 5} w{n % 7} w{n % 9} w{n % 11} tea, and Anna"
+for n in range(1, 61):
+    text = " ".join(f"w{m}" for m in range(7, 40) if n % m == 0) + " tea" * (n % 3)
     index.add(new_entry(f"c:{n}", text, 0.5, created_ms=n, updated_ms=n, expires_ms=None))
-print(sorted(index.search("w1 w2 w3 w4 w6 tea in 1970").items()))
+print(sorted(index.search(" ".join(f"w{m}" for m in range(7, 40)) + " tea in 1970").items()))
 """
 
 
@@ -433,7 +453,7 @@ def test_the_same_floats_in_every_process() -> None:
         for seed in ("0", "1", "2")
     }
     assert len(printed) == 1
-    assert "c:59" in printed.pop()
+    assert printed.pop().count("c:") > 20
 
 
 # Never much worse than the default

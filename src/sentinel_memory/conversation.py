@@ -133,8 +133,9 @@ class ConversationIndex:
     - What has less than a fifth of the best relevance is not found.
 
     In five conversations of the LoCoMo data set (786 questions, 592 turns each), 800 tokens of
-    context hold all that answers a question for 74 %, with ``WordIndex`` for 39 %. In an order that
-    means nothing the neighbours cost 3 points of that.
+    context hold all that answers a question for 74 %, with ``WordIndex`` for 39 %. Where the order
+    means nothing, neighbours cost 3 points. Of 200 questions about facts, and of 40 in Czech,
+    Japanese, Hindi and Thai, none is answered worse than with ``WordIndex``.
 
     A question takes about 0.3 ms among 1,000 turns and 3 ms among 10,000; adding and discarding
     never look at the other entries.

@@ -106,6 +106,8 @@ class EmbeddingIndex:
 
     def search(self, query: str, /) -> Mapping[str, float]:
         """The cosine of each entry that is at least ``minimum`` and more than 0."""
+        if not query.strip():
+            return {}
         if self._waiting:
             # All or nothing: a batch that fails stays to be embedded.
             keys, texts = list(self._waiting), list(self._waiting.values())
