@@ -8,9 +8,19 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 
 
-def median_ms(run: Callable[[], object], *, repeats: int = 7, warm_up: int = 1) -> float:
-    """The median time of one call, in milliseconds, after ``warm_up`` calls that do not count."""
-    return median_ms_after(lambda: None, lambda _: run(), repeats=repeats, warm_up=warm_up)
+def median_ms(
+    run: Callable[[], object], *, repeats: int = 7, warm_up: int = 1, calls: int = 1
+) -> float:
+    """The median time of one call, in milliseconds, after ``warm_up`` runs that do not count.
+
+    Each run is ``calls`` calls: more than one for what takes less than a millisecond.
+    """
+
+    def several(_: object) -> None:
+        for _call in range(calls):
+            run()
+
+    return median_ms_after(lambda: None, several, repeats=repeats, warm_up=warm_up) / calls
 
 
 def median_ms_after(

@@ -23,16 +23,12 @@ def literal_context(
     format: Callable[[Entry], str],
     separator: str = "\n",
     header: str = "",
-    format_once: bool = True,
 ) -> Context:
-    """Walk the ranking; take an entry if the whole text with it is within the budget.
-
-    ``format_once=False`` formats every entry of every text that is considered.
-    """
-    lines = [format(entry) for entry in entries] if format_once else []
+    """Walk the ranking; take an entry if the whole text with it is within the budget."""
+    lines = [format(entry) for entry in entries]
 
     def render(chosen: Sequence[int]) -> str:
-        shown = [lines[index] if lines else format(entries[index]) for index in chosen]
+        shown = [lines[index] for index in chosen]
         return separator.join([header, *shown] if header and shown else shown)
 
     taken: list[int] = []

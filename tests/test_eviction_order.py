@@ -120,6 +120,20 @@ def test_a_full_memory_of_random_importances_evicts_what_the_literal_procedure_e
         assert gone == (None if expected is None else expected[1])
 
 
+@given(
+    st.lists(st.integers(-3_000, 3_000), max_size=30),
+    st.sampled_from([5e-321, 1e-5, 0.3, 1.0, 999.7, 1_000.0, 1e300, math.inf]),
+    st.sampled_from([0, 1_792_310_400_000]),
+)
+def test_retentions_in_bulk_are_the_formula_to_the_last_bit(
+    ages: list[int], window: float, now: int
+) -> None:
+    """Also for a window shorter than a millisecond, or longer than time."""
+    oldest_first = [entry(0.1, now - age) for age in sorted(ages, reverse=True)]
+    expected = [0.1 + 0.1 * min(1, max(0, 1 - age / window)) for age in sorted(ages, reverse=True)]
+    assert retention.retentions(oldest_first, now=now, window=window) == expected
+
+
 def test_overwriting_one_key_for_ever_does_not_pile_up_anything() -> None:
     """The heaps behind eviction and expiry stay as small as the memory."""
     memory = Memory(limit=3, clock=FakeClock())

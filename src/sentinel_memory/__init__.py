@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, Any
 
 from ._document import LoadResult
 from ._numbers import DEFAULTS
-from .context import Context, estimate_tokens, one_line
+from .context import Context, careful_estimate, estimate_tokens, one_line
 from .entry import Entry, Match
 from .errors import DamagedStoreError, SentinelMemoryError, StoreConflictError
 from .memory import Memory, Remembered, Stats
@@ -55,6 +55,7 @@ __all__ = [
     "Store",
     "StoreConflictError",
     "WordIndex",
+    "careful_estimate",
     "estimate_tokens",
     "one_line",
 ]

@@ -22,7 +22,7 @@ Count: TypeAlias = Callable[[str], Any]
 
 # All in tokens, but the last.
 _SEAM: Final = 4  # by how much a sum of costs may be off for a loose line, or beside one
-_ROUNDING: Final = 3  # the same for each line, if the tokenizer rounds
+_ROUNDING: Final = 1  # the same for each line, if the tokenizer rounds; at an end, three times
 _END: Final = 4  # how different the savings of two lines may be, at an end of the text
 _NEAR: Final = 8  # how near the budget a prediction is worth a check
 _CHECKS: Final = 4  # how many of those are checked
@@ -118,7 +118,7 @@ def choose(
     text = _Text(lines, count, separator, header, known)
     everything = list(range(len(lines)))
     hopeless = text.least() > budget + budget // 8 + _NEAR
-    if not hopeless and (whole := text.whole(everything))[1] <= budget:
+    if not hopeless and ((whole := text.whole(everything))[1] <= budget or not lines):
         return Choice(everything, [], *whole), text.asked
     ranking = rank()
     for rounding in (0, _ROUNDING):
@@ -233,7 +233,7 @@ class _Text:
         Any but those that are worth as much more or less than a letter, and than a full stop,
         after every kind of character.
         """
-        heads = {line[:1] for line in self.lines}
+        heads = dict.fromkeys(line[:1] for line in self.lines)
         return {head for head in heads if head.isspace() or not head or self._depends(head)}
 
     def _depends(self, head: str) -> bool:
@@ -256,7 +256,7 @@ class _Walk:
         self.saved = 2 * text.closed  # at the ends of what is taken; before that, no more than this
         self.drift: Any = 0  # how much more than predicted the last whole count was
         self.unsure = 0  # how far off a prediction may be because of lines taken since then
-        self.doubt = rounding + (3 * _SEAM if text.loose else 0)  # because of any one line
+        self.doubt = 3 * rounding + (3 * _SEAM if text.loose else 0)  # the most because of one line
         self.counted: tuple[str, Any] | None = None  # the text of what is taken, if counted
 
     def choose(self, ranking: Sequence[int]) -> Choice:
@@ -269,7 +269,7 @@ class _Walk:
         """Take the line if the text with it is in the budget."""
         text, taken = self.text, self.taken
         total = self.total + text.cost(index)
-        over = total - self.saved + self.drift - self.budget
+        over = total - self.saved + self.drift - self.budget  # if nothing changes at the ends
         if over - _END > self.unsure + self.doubt:
             return False
         place = bisect(taken, index)
@@ -279,12 +279,13 @@ class _Walk:
             doubt += _SEAM * sum(text.lines[near][:1] in text.loose for near in beside)
         saved = self.saved
         if place == len(taken) or (place == 0 and not text.header):
+            doubt += 2 * self.rounding
             if over - _END > self.unsure + doubt:
                 return False
             saved = text.saved(min([index, *taken[:1]]), max([index, *taken[-1:]]))
         predicted = total - saved
         if abs(predicted + self.drift - self.budget) <= self.unsure + doubt:
-            self.settle()
+            self.settle()  # one count that may decide about many lines
         over = predicted + self.drift - self.budget
         doubt += self.unsure
         check = self.checks > 0 and abs(over) <= _NEAR

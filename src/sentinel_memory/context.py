@@ -12,7 +12,7 @@ from numbers import Real
 from typing import Any, Final, NamedTuple, TypeAlias
 
 from ._checks import check_str
-from ._estimate import estimate_tokens
+from ._estimate import careful_estimate, estimate_tokens
 from ._numbers import finite_real
 from ._packing import Counts, choose, choose_by_weight
 from .entry import Entry
@@ -22,6 +22,7 @@ __all__ = [
     "Counts",
     "Format",
     "Tokenizer",
+    "careful_estimate",
     "estimate_tokens",
     "one_line",
     "pack",

@@ -254,6 +254,7 @@ class Memory(Kept):
         with self._locks.writing:
             with self._locks.state:
                 self._entries.replace_all(())
+                self._counts.clear()
                 self.cache.clear()
                 for section in self._sections.values():
                     section.clear()

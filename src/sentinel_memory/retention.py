@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterator, Mapping, Sequence
+from operator import attrgetter
 from typing import NamedTuple
 
 from ._heap import LazyHeap
@@ -40,17 +42,24 @@ def retention(entry: Entry, *, now: int, window: float) -> float:
     return retentions((entry,), now=now, window=window)[0]
 
 
-def retentions(entries: Iterable[Entry], *, now: int, window: float) -> list[float]:
-    """The retention of each, without a call for each."""
+def retentions(entries: Sequence[Entry], *, now: int, window: float) -> list[float]:
+    """The retention of each of some entries, which are oldest first.
+
+    Freshness is 0 before the window and 1 in the future, so only those between need the formula.
+    """
+
+    def is_fresh(entry: Entry) -> bool:
+        return freshness(entry._updated_ms, now=now, window=window) > 0
+
+    stale = bisect_left(entries, True, key=is_fresh)
+    future = bisect_right(entries, now, key=attrgetter("_updated_ms"))
     return [
-        entry._importance
-        + 0.1
-        * (
-            fresh
-            if 0.0 < (fresh := 1 - (now - entry._updated_ms) / window) <= 1
-            else float(fresh > 1)
-        )
-        for entry in entries
+        *[entry._importance for entry in entries[:stale]],
+        *[
+            entry._importance + 0.1 * (1 - (now - entry._updated_ms) / window)
+            for entry in entries[stale:future]
+        ],
+        *[entry._importance + 0.1 for entry in entries[future:]],
     ]
 
 
