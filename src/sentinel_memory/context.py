@@ -138,8 +138,9 @@ def pack(
 def _plain_lines(entries: Sequence[Entry]) -> list[str]:
     """What ``plain_line`` gives for each, without a call for each."""
     return [
-        f"{entry._key}: {entry._value}" if type(entry._value) is str else plain_line(entry)
+        f"{entry._key}: {value}" if value.__class__ is str else plain_line(entry)
         for entry in entries
+        for value in (entry._value,)
     ]
 
 
