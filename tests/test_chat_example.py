@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import errno
-import importlib.util
 import json
 import os
 import select
@@ -19,22 +18,14 @@ from typing import Any
 import pytest
 
 from clocks import FakeClock
+from loading import load_example
 from sentinel_memory import Entry, Memory, MemoryStore
 
 CHAT = Path(__file__).parent.parent / "examples" / "chat.py"
 ENVIRONMENT = {**os.environ, "PYTHONIOENCODING": "utf-8", "TERM": "dumb"}
 
 
-def load_example() -> Any:
-    spec = importlib.util.spec_from_file_location("chat_example", CHAT)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-example = load_example()
+example = load_example("chat")
 
 
 @pytest.fixture

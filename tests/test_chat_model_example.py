@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import importlib.util
 import io
 import json
 import os
@@ -21,6 +20,7 @@ from typing import Any
 
 import pytest
 
+from loading import load_example
 from sentinel_memory import Memory
 from sentinel_memory.transcript import Transcript
 
@@ -30,16 +30,7 @@ KEY = "sk-test-0123456789"
 Reply = Callable[["Handler"], None]
 
 
-def load_program() -> Any:
-    spec = importlib.util.spec_from_file_location("chat_model", PROGRAM)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-chat_model = load_program()
+chat_model = load_example("chat_model")
 
 
 # The server

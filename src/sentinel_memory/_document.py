@@ -8,9 +8,10 @@ from typing import Any, Final, NamedTuple
 from .entry import Entry, entry_from_state
 from .errors import DamagedStoreError
 
-__all__ = ["VERSION", "Document", "LoadResult", "Rejected", "read_document", "storable"]
+__all__ = ["RESERVED", "VERSION", "Document", "LoadResult", "Rejected", "read_document", "storable"]
 
 VERSION: Final = 1
+RESERVED: Final = frozenset({"version", "entries", "rejected"})  # no names of sections
 
 
 class Rejected(NamedTuple):
@@ -72,11 +73,7 @@ def read_document(state: object) -> Document:
             rejected.append(Rejected(raw_by_key[entry.key], "its key comes again later"))
         entries[entry.key] = entry
         raw_by_key[entry.key] = raw
-    sections = {
-        name: value
-        for name, value in state.items()
-        if name not in ("version", "entries", "rejected")
-    }
+    sections = {name: value for name, value in state.items() if name not in RESERVED}
     before = state.get("rejected", [])
     if not isinstance(before, list):
         rejected.append(Rejected(before, "the section rejected must be a list"))

@@ -6,12 +6,12 @@ No lock, no clock, no store: the caller passes ``now`` and keeps other threads o
 from __future__ import annotations
 
 import heapq
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from operator import attrgetter
 
 from ._heap import LazyHeap
 from .entry import Entry, Match
-from .recall import RecallIndex, checked_relevance, score
+from .recall import RecallIndex, checked_answer, checked_relevance, score
 from .retention import Compaction, EvictionOrder, freshness
 
 __all__ = ["EntrySet"]
@@ -73,12 +73,7 @@ class EntrySet:
 
     def best(self, query: str, limit: int | None, *, now: int) -> list[Match]:
         """What the index finds relevant, best score first, ties newer first."""
-        relevances = self._index.search(query)
-        if not isinstance(relevances, Mapping):
-            raise TypeError(
-                "index.search must return a mapping from key to relevance,"
-                f" not {type(relevances).__name__}"
-            )
+        relevances = checked_answer(self._index.search(query), "index")
         found: list[tuple[float, int, int, float]] = []
         for key, value in relevances.items():
             serial = self._serials.get(key)
@@ -117,10 +112,7 @@ class EntrySet:
 
     def remove(self, key: str) -> Entry | None:
         """Take out the entry of that key, live or expired."""
-        if key not in self._serials:
-            return None
-        self._index.discard(key)
-        return self._take_out(key)
+        return self._remove(key) if key in self._serials else None
 
     def replace_all(self, entries: Iterable[Entry]) -> None:
         """Hold these entries and no others. If the index refuses one, nothing changes."""
@@ -136,15 +128,15 @@ class EntrySet:
         expired: list[tuple[int, Entry]] = []
         while (first := self._expiries.first()) and first[0] <= now:
             serial = first[-1]
-            expired.append((serial, self._remove_serial(serial)))
+            expired.append((serial, self._remove(self._entries[serial].key)))
         expired.sort(key=lambda pair: pair[0])
         evicted = []
         while self.over_limit():
-            evicted.append(self._remove_serial(self._order.first_to_go(now=now)))
+            serial = self._order.first_to_go(now=now)
+            evicted.append(self._remove(self._entries[serial].key))
         return Compaction(tuple(entry for _, entry in expired), tuple(evicted))
 
-    def _remove_serial(self, serial: int) -> Entry:
-        key = self._entries[serial].key
+    def _remove(self, key: str) -> Entry:
         self._index.discard(key)
         return self._take_out(key)
 

@@ -14,7 +14,7 @@ from threading import local
 from typing import Any, Final, NamedTuple, NoReturn, Self, TypeVar
 
 from ._checks import check_callable, check_methods, check_str
-from ._document import VERSION, LoadResult, Rejected, read_document, storable
+from ._document import RESERVED, VERSION, LoadResult, Rejected, read_document, storable
 from ._entries import EntrySet
 from ._locks import Locks
 from ._numbers import finite_real, whole_option
@@ -25,7 +25,6 @@ from .stores._protocol import Attachment, Section, State, Store
 __all__ = ["Kept"]
 
 _T = TypeVar("_T")
-_RESERVED: Final = frozenset({"version", "entries", "rejected"})
 _EMPTY: Final[State] = {"version": VERSION, "entries": []}
 
 
@@ -130,7 +129,7 @@ class Kept:
             if self._autosaves and not self._thread.batches:
                 now = self._now()
                 with self._locks.writing:
-                    if self._changes != self._saved_changes:
+                    if self._is_unsaved():
                         self._autosave(now)
 
     def transact(self, change: Callable[[Self], _T], *, attempts: float = 100) -> _T:
@@ -138,10 +137,9 @@ class Kept:
 
         Saves what is unsaved first. When another writer was faster, loads and starts again, up to
         ``attempts`` times (a whole number of at least 1), after pauses of up to 50 ms; then
-        ``StoreConflictError``. Inside
-        ``change`` nothing is saved, and changes by other threads wait. If it raises, the memory
-        is as loaded. ``on_evict`` is called after the save, for the attempt that was saved.
-        Returns what ``change`` returned.
+        ``StoreConflictError``. Inside ``change`` nothing is saved, and changes by other threads
+        wait. If it raises, the memory is as loaded. ``on_evict`` is called after the save, for
+        the attempt that was saved. Returns what ``change`` returned.
         """
         store = self._need_store("transact")
         check_callable("change", change)
@@ -151,7 +149,7 @@ class Kept:
         try:
             with self._locks.writing:
                 self._not_in_transaction("transact")
-                if self._changes != self._saved_changes:
+                if self._is_unsaved():
                     self._save(self._now())
                 while True:
                     tries -= 1
@@ -191,7 +189,7 @@ class Kept:
         check_str("name", name)
         now = self._now() if self._unknown else 0  # there is nothing to restore yet
         with self._locks.writing, self._locks.state:
-            if name in self._sections or name in _RESERVED:
+            if name in self._sections or name in RESERVED:
                 raise ValueError(f"the document already has a section {name!r}")
             if name in self._unknown:
                 value = json.loads(self._unknown[name])
@@ -208,7 +206,7 @@ class Kept:
         if self._store is not None:
             now = self._now()
             with self._locks.writing:
-                if self._changes != self._saved_changes and self._deferred is None:
+                if self._is_unsaved() and self._deferred is None:
                     self._save(now)
 
     def __reduce_ex__(self, _: object) -> NoReturn:
@@ -237,6 +235,9 @@ class Kept:
             raise RuntimeError(f"{call} inside transact, which itself loads before and saves after")
 
     # With `writing` held
+
+    def _is_unsaved(self) -> bool:
+        return self._changes != self._saved_changes
 
     def _autosave(self, now: int) -> None:
         batched = getattr(self._thread, "batches", 0)

@@ -21,7 +21,9 @@ __all__ = [
     "expiry",
     "finite_real",
     "in_unit_interval",
+    "is_live",
     "milliseconds",
+    "whole",
     "whole_option",
 ]
 
@@ -72,12 +74,17 @@ def in_unit_interval(value: object) -> float | None:
     return float(number) if number is not None and 0 <= number <= 1 else None
 
 
-def whole_option(value: object, default: str, *, least: int) -> int:
-    """A count: a whole number of at least ``least``, or the default of that name."""
+def whole(value: object, default: int, *, least: int) -> int:
+    """A count: a whole number of at least ``least``, or ``default``."""
     number = finite_real(value)
     if number is None or number < least or number != math.floor(number):
-        return int(DEFAULTS[default])
+        return default
     return int(number)
+
+
+def whole_option(value: object, default: str, *, least: int) -> int:
+    """A count, or the default of that name."""
+    return whole(value, int(DEFAULTS[default]), least=least)
 
 
 def milliseconds(value: object) -> float | None:
@@ -107,6 +114,11 @@ def expiry(now: int, duration: float | None) -> int | None:
         return None
     at = now + max(1, round(duration))
     return at if at <= LAST_EXPIRY else None
+
+
+def is_live(expires: int | None, now: int) -> bool:
+    """Whether what expires at ``expires`` is there at ``now``."""
+    return expires is None or now < expires
 
 
 def epoch_milliseconds(value: object, what: str) -> int:

@@ -16,7 +16,7 @@ from functools import cached_property
 from types import MethodType
 from typing import Any, Final, NamedTuple, TypeAlias
 
-__all__ = ["Choice", "Counts", "choose", "choose_by_weight"]
+__all__ = ["Choice", "Counts", "choose", "choose_by_weight", "joined"]
 
 Count: TypeAlias = Callable[[str], Any]
 
@@ -60,6 +60,12 @@ class Counts:
     def keep(self, tokenizer: object, counts: dict[int, Any]) -> None:
         """Keep these and no others."""
         self._kept = (tokenizer, counts)
+
+
+def joined(lines: Sequence[str], indexes: Sequence[int], *, separator: str, header: str) -> str:
+    """The text of these lines; the header stands only above something."""
+    shown = [lines[index] for index in indexes]
+    return separator.join([header, *shown] if header and shown else shown)
 
 
 def choose_by_weight(
@@ -175,8 +181,7 @@ class _Text:
 
     def whole(self, indexes: Sequence[int]) -> tuple[str, Any]:
         """The text of these lines, and its count."""
-        shown = [self.lines[index] for index in indexes]
-        text = self.separator.join([self.header, *shown] if self.header and shown else shown)
+        text = joined(self.lines, indexes, separator=self.separator, header=self.header)
         return text, self._count(text)
 
     def part(self, text: str) -> Any:

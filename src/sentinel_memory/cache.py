@@ -7,7 +7,7 @@ from contextlib import AbstractContextManager
 from typing import Any
 
 from ._heap import LazyHeap
-from ._numbers import expiry, milliseconds
+from ._numbers import expiry, is_live, milliseconds
 from .entry import check_key
 
 __all__ = ["Cache"]
@@ -86,8 +86,7 @@ class Cache:
         return sum(1 for serial in self._values if self._is_live(serial, now))
 
     def _is_live(self, serial: int, now: int) -> bool:
-        expires = self._values[serial][2]
-        return expires is None or now < expires
+        return is_live(self._values[serial][2], now)
 
     def _remove(self, key: str) -> None:
         serial = self._serials.pop(key, None)

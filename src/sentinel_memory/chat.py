@@ -288,10 +288,7 @@ def _check_prompt_text(name: str, text: object) -> None:
 
 
 def _checked_budget(name: str, value: object) -> Any:
-    try:
-        number = checked_budget(value)
-    except (TypeError, ValueError) as error:
-        raise type(error)(str(error).replace("token_budget", name, 1)) from None
+    number = checked_budget(value, name)
     return int(number) if number % 1 == 0 else number
 
 

@@ -14,7 +14,7 @@ from typing import Any, Final, NamedTuple, TypeAlias
 from ._checks import check_str
 from ._estimate import careful_estimate, estimate_tokens
 from ._numbers import finite_real
-from ._packing import Counts, choose, choose_by_weight
+from ._packing import Counts, choose, choose_by_weight, joined
 from .entry import Entry
 
 __all__ = [
@@ -53,7 +53,7 @@ class Context(NamedTuple):
 
 def plain_line(entry: Entry) -> str:
     """The default format: ``key: data``, with data that is not a string as compact JSON."""
-    return f"{entry.key}: {entry._text()}"
+    return entry._line()
 
 
 _LINE_BREAKS: Final = re.compile("[\n\r\v\f\x1c\x1d\x1e\x85\u2028\u2029]")
@@ -111,8 +111,7 @@ def pack(
         taken, left_out = choose_by_weight(
             lines, rank, 4 * math.floor(budget), len, separator=separator, header=header
         )
-        shown = [lines[index] for index in taken]
-        text = separator.join([header, *shown] if header and shown else shown)
+        text = joined(lines, taken, separator=separator, header=header)
         tokens: int | float = estimate_tokens(text)
     else:
         counts = Counts() if counts is None else counts
@@ -138,7 +137,7 @@ def pack(
 def _plain_lines(entries: Sequence[Entry]) -> list[str]:
     """What ``plain_line`` gives for each, without a call for each."""
     return [
-        f"{entry._key}: {value}" if value.__class__ is str else plain_line(entry)
+        f"{entry._key}: {value}" if value.__class__ is str else entry._line()
         for entry in entries
         for value in (entry._value,)
     ]
@@ -152,17 +151,15 @@ def _formatted(entries: Sequence[Entry], format: Format) -> list[str]:
     return lines
 
 
-def checked_budget(token_budget: object) -> Any:
+def checked_budget(budget: object, name: str = "token_budget") -> Any:
     """The budget, or a ``TypeError`` or ``ValueError`` that says what it must be."""
-    number = finite_real(token_budget)
+    number = finite_real(budget)
     if number is None:
-        if isinstance(token_budget, Real) and not isinstance(token_budget, bool):
-            raise ValueError(f"token_budget must be finite, not {token_budget!r}")
-        raise TypeError(
-            f"token_budget must be a number of tokens, not {type(token_budget).__name__}"
-        )
+        if isinstance(budget, Real) and not isinstance(budget, bool):
+            raise ValueError(f"{name} must be finite, not {budget!r}")
+        raise TypeError(f"{name} must be a number of tokens, not {type(budget).__name__}")
     if number < 0:
-        raise ValueError(f"token_budget must not be negative, not {token_budget!r}")
+        raise ValueError(f"{name} must not be negative, not {budget!r}")
     return number
 
 

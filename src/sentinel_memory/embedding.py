@@ -12,7 +12,7 @@ from typing import Any, Final, TypeAlias
 from ._checks import check_callable, check_methods
 from ._numbers import finite_real, in_unit_interval
 from .entry import Entry
-from .recall import RecallIndex, checked_relevance
+from .recall import RecallIndex, checked_answer, checked_relevance
 
 __all__ = ["BlendedIndex", "EmbeddingIndex"]
 
@@ -97,7 +97,7 @@ class EmbeddingIndex:
     def add(self, entry: Entry, /) -> None:
         """Make ``entry`` findable; it is embedded when the next question comes."""
         self.discard(entry.key)
-        self._waiting[entry.key] = f"{entry.key}: {entry._text()}"
+        self._waiting[entry.key] = entry._line()
 
     def discard(self, key: str, /) -> None:
         """Forget the entry of that key, embedded or not."""
@@ -220,12 +220,7 @@ class BlendedIndex:
         """The average relevance of what any of the indexes finds."""
         sums: dict[str, float] = {}
         for index, weight in self._parts:
-            answer = index.search(query)
-            if not isinstance(answer, Mapping):
-                raise TypeError(
-                    f"{type(index).__name__}.search must return a mapping from key to relevance,"
-                    f" not {type(answer).__name__}"
-                )
+            answer = checked_answer(index.search(query), type(index).__name__)
             for key, value in answer.items():
                 relevance = checked_relevance(value, key)
                 sums[key] = sums.get(key, 0.0) + weight * relevance

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ._json import check_text, dump_json, load_json, plain
-from ._numbers import epoch_milliseconds, in_unit_interval
+from ._numbers import epoch_milliseconds, in_unit_interval, is_live
 
 __all__ = ["Entry", "Match", "check_key", "entry_from_state", "new_entry"]
 
@@ -85,7 +85,7 @@ class Entry:
         return None if self._expires_ms is None else self._expires_ms / 1000
 
     def _is_live(self, now: int) -> bool:
-        return self._expires_ms is None or now < self._expires_ms
+        return is_live(self._expires_ms, now)
 
     def _continue(self, former: Entry, *, keep_importance: bool) -> None:
         """Take over from the entry it replaces; only before anybody else has seen this one."""
@@ -98,6 +98,10 @@ class Entry:
         if self._nested or isinstance(self._value, str):
             return self._value  # type: ignore[no-any-return]
         return dump_json(self._value)
+
+    def _line(self) -> str:
+        """The entry in a prompt, as the default format has it."""
+        return f"{self._key}: {self._text()}"
 
     def _to_state(self) -> dict[str, Any]:
         return {

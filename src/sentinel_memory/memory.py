@@ -29,7 +29,6 @@ from .context import (
     Counts,
     Format,
     Tokenizer,
-    checked_budget,
     estimate_tokens,
     pack,
     plain_line,
@@ -334,11 +333,8 @@ class Memory(Kept):
         >>> context.text, context.tokens, context.left_out
         ('user:name: Jakub', 4, ('chat:1',))
         """
-        budget = checked_budget(token_budget)
         if query is not None:
             check_str("query", query)
-        check_str("separator", separator)
-        check_str("header", header)
         check_callable("tokenizer", tokenizer)
         check_callable("format", format)
         now = self._now()
@@ -348,7 +344,7 @@ class Memory(Kept):
         return pack(
             entries,
             lambda: self._rank(entries, matches, now),
-            budget,
+            token_budget,
             tokenizer=tokenizer or self._tokenizer,
             format=format or plain_line,
             separator=separator,

@@ -9,7 +9,7 @@ from ._numbers import in_unit_interval
 from ._words import query_words, stored_words, strings_in
 from .entry import Entry
 
-__all__ = ["RecallIndex", "WordIndex", "checked_relevance", "entry_text", "score"]
+__all__ = ["RecallIndex", "WordIndex", "checked_answer", "checked_relevance", "entry_text", "score"]
 
 
 class RecallIndex(Protocol):
@@ -111,6 +111,16 @@ class WordIndex:
 def entry_text(entry: Entry) -> str:
     """Everything in an entry that has words: its key, strings, numbers and mapping keys."""
     return "\n".join((entry.key, *strings_in(entry.data)))
+
+
+def checked_answer(answer: object, index: str) -> Mapping[str, object]:
+    """What an index, named ``index``, said of a question, or a ``TypeError``."""
+    if not isinstance(answer, Mapping):
+        raise TypeError(
+            f"{index}.search must return a mapping from key to relevance,"
+            f" not {type(answer).__name__}"
+        )
+    return answer
 
 
 def checked_relevance(value: object, key: str) -> float:

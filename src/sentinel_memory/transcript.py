@@ -12,7 +12,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, Self, TypeAlias
 
 from ._json import check_text, dump_json, load_json, plain
-from ._numbers import epoch_milliseconds, finite_real
+from ._numbers import epoch_milliseconds, whole
 
 if TYPE_CHECKING:
     from .memory import Memory
@@ -99,10 +99,10 @@ class Transcript:
         tool_chars: float = _TOOL_CHARS,
         name: str = "transcript",
     ) -> None:
-        self._user_chars = _whole(user_chars, _USER_CHARS, least=1)
-        self._assistant_chars = _whole(assistant_chars, _ASSISTANT_CHARS, least=1)
-        self._tool_chars = _whole(tool_chars, _TOOL_CHARS, least=1)
-        self._section = _TranscriptSection(_whole(turns, _TURNS, least=1))
+        self._user_chars = whole(user_chars, _USER_CHARS, least=1)
+        self._assistant_chars = whole(assistant_chars, _ASSISTANT_CHARS, least=1)
+        self._tool_chars = whole(tool_chars, _TOOL_CHARS, least=1)
+        self._section = _TranscriptSection(whole(turns, _TURNS, least=1))
         self._memory = memory.attach(name, self._section)
 
     def append(
@@ -144,7 +144,7 @@ class Transcript:
         """The newest ``n`` turns, oldest first; all that are kept without a whole ``n`` >= 0."""
         with self._memory.read():
             turns = self._section.turns
-        return list(turns[max(0, len(turns) - _whole(n, len(turns), least=0)) :])
+        return list(turns[max(0, len(turns) - whole(n, len(turns), least=0)) :])
 
     def clear(self) -> None:
         """Keep nothing."""
@@ -275,11 +275,6 @@ def _turn_from_state(raw: Any) -> Turn:
         dump_json(_checked_tools(raw.get("toolMessages", []))),
         epoch_milliseconds(raw.get("at"), "at"),
     )
-
-
-def _whole(value: object, default: int, *, least: int) -> int:
-    number = finite_real(value)
-    return default if number is None or number < least or number % 1 else int(number)
 
 
 def _checked_text(role: str, text: object, most: int | None = None) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from ._json import dump_json, load_json, plain
-from ._numbers import epoch_milliseconds, expiry
+from ._numbers import epoch_milliseconds, expiry, is_live
 from .stores._protocol import Attachment, Section
 
 __all__ = ["Working"]
@@ -70,8 +70,7 @@ class _WorkingSection:
     def fields(self, *, now: int) -> dict[str, Any]:
         if self._updated_ms is None:
             return {}
-        expires = expiry(self._updated_ms, self._ttl)
-        live = expires is None or now < expires
+        live = is_live(expiry(self._updated_ms, self._ttl), now)
         return load_json(self._text) if live else {}
 
     def merge(self, news: dict[str, Any], *, now: int) -> None:

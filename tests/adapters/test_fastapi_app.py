@@ -13,12 +13,11 @@ from typing import Any
 import pytest
 from fastapi.testclient import TestClient
 
+from loading import load_example
 from sentinel_memory import Memory
 from sentinel_memory.transcript import Message, Transcript
 
-from .loading import load
-
-adapter = load("fastapi_app")
+adapter = load_example("adapters/fastapi_app")
 
 USERS = {"token-a": "anna", "token-b": "ben", "token-none": "", "token-evil": "../../evil"}
 

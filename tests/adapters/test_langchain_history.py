@@ -21,12 +21,11 @@ from langchain_core.prompts import ChatPromptTemplate, MessagesPlaceholder
 from langchain_core.runnables import RunnableLambda
 from langchain_core.runnables.history import RunnableWithMessageHistory
 
+from loading import load_example
 from sentinel_memory import Memory
 from sentinel_memory.transcript import Transcript
 
-from .loading import load
-
-TranscriptHistory = load("langchain_history").TranscriptHistory
+TranscriptHistory = load_example("adapters/langchain_history").TranscriptHistory
 
 pytestmark = pytest.mark.filterwarnings("ignore:RunnableWithMessageHistory is deprecated")
 

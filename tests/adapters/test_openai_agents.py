@@ -12,11 +12,10 @@ from agents import Agent, Runner, SessionSettings, function_tool, set_tracing_di
 from agents.memory import Session
 from agents.testing import ModelStep, ScriptedModel, assistant_message, function_call
 
+from loading import load_example
 from sentinel_memory import Memory
 
-from .loading import load
-
-MemorySession = load("openai_agents").MemorySession
+MemorySession = load_example("adapters/openai_agents").MemorySession
 
 set_tracing_disabled(True)
 

@@ -7,15 +7,16 @@ import sys
 from pathlib import Path
 from typing import Any
 
-FOLDER = Path(__file__).parent.parent.parent / "examples" / "adapters"
+EXAMPLES = Path(__file__).parent.parent / "examples"
 
 
-def load(name: str) -> Any:
-    """The module ``examples/adapters/{name}.py``."""
-    spec = importlib.util.spec_from_file_location(f"adapter_{name}", FOLDER / f"{name}.py")
+def load_example(name: str) -> Any:
+    """The module ``examples/{name}.py``."""
+    known_as = f"example_{name.replace('/', '_')}"
+    spec = importlib.util.spec_from_file_location(known_as, EXAMPLES / f"{name}.py")
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module
+    sys.modules[known_as] = module
     spec.loader.exec_module(module)
     return module
