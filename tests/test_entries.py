@@ -134,6 +134,9 @@ def test_the_newest_come_first_and_those_of_one_millisecond_by_order(clock: Fake
     clock.tick(-5)
     memory.remember("c", 1)
     assert [entry.key for entry in memory.get_recent()] == ["b", "a", "c"]
+    clock.tick(10)
+    memory.remember("d", 1)
+    assert [entry.key for entry in memory.get_recent()] == ["d", "b", "a", "c"]
 
 
 def test_data_is_copied_in_and_out(clock: FakeClock) -> None:

@@ -31,6 +31,7 @@ class EntrySet:
         self._serials: dict[str, int] = {}
         self._entries: dict[int, Entry] = {}
         self._expiries = LazyHeap(self._entries)  # (expiry, serial)
+        self._by_time = True  # whether entries came in the order of their times
         self._order = EvictionOrder(self._entries, self._window)
 
     def __len__(self) -> int:
@@ -62,7 +63,8 @@ class EntrySet:
     def oldest_first(self, *, now: int) -> list[Entry]:
         """The live entries; those of one millisecond in the order in which they were remembered."""
         live = self._live(now)
-        live.sort(key=attrgetter("_updated_ms"))
+        if not self._by_time:
+            live.sort(key=attrgetter("_updated_ms"))
         return live
 
     def _live(self, now: int) -> list[Entry]:
@@ -153,6 +155,7 @@ class EntrySet:
         serial = self._last_serial
         self._serials[entry.key] = serial
         self._entries[serial] = entry
+        self._by_time = self._by_time and entry._updated_ms >= self._order.newest
         self._order.add(serial, entry)
         if entry._expires_ms is not None:
             self._expiries.push((entry._expires_ms, serial))

@@ -69,31 +69,21 @@ def joined(lines: Sequence[str], indexes: Sequence[int], *, separator: str, head
 
 
 def choose_by_weight(
-    lines: Sequence[str],
-    rank: Callable[[], Sequence[int]],
-    limit: int,
-    weigh: Callable[[str], int],
-    *,
-    separator: str,
-    header: str,
+    weights: Sequence[int], rank: Callable[[], Sequence[int]], room: int, *, between: int
 ) -> tuple[list[int], list[int]]:
-    """The choice if a text may weigh ``limit`` and weighs what its parts do: nothing is joined.
+    """The choice if a text weighs what its lines do and ``between`` for each seam: no joining.
 
     Gives the indexes taken, in the order of the text, and those left out, as ranked.
     """
-    if not lines:
+    if not weights:
         return [], []
-    weights = list(map(weigh, lines))
-    between = weigh(separator)
-    # What one more line may weigh, its separator apart.
-    room = limit - weigh(header) - between if header else limit
     if sum(weights) + between * (len(weights) - 1) <= room:
         return list(range(len(weights))), []
     least = min(weights)
     taken: list[int] = []
     left_out: list[int] = []
-    ranking = rank()
-    for done, index in enumerate(ranking, 1):
+    ranking = iter(rank())
+    for index in ranking:
         weight = weights[index]
         if weight <= room:
             taken.append(index)
@@ -101,8 +91,7 @@ def choose_by_weight(
         else:
             left_out.append(index)
             if room < least:
-                left_out += ranking[done:]
-                break
+                left_out += ranking  # all the rest
     return sorted(taken), left_out
 
 

@@ -53,7 +53,7 @@ class Context(NamedTuple):
 
 def plain_line(entry: Entry) -> str:
     """The default format: ``key: data``, with data that is not a string as compact JSON."""
-    return entry._line()
+    return entry._line
 
 
 _LINE_BREAKS: Final = re.compile("[\n\r\v\f\x1c\x1d\x1e\x85\u2028\u2029]")
@@ -105,11 +105,15 @@ def pack(
     budget = checked_budget(token_budget)
     check_str("separator", separator)
     check_str("header", header)
-    lines = _plain_lines(entries) if format is plain_line else _formatted(entries, format)
+    if format is plain_line:
+        lines = [entry._line for entry in entries]
+    else:
+        lines = _formatted(entries, format)
     if tokenizer is estimate_tokens:
         # ceil(length / 4) <= budget, said of the length
+        room = 4 * math.floor(budget) - len(header + separator if header else "")
         taken, left_out = choose_by_weight(
-            lines, rank, 4 * math.floor(budget), len, separator=separator, header=header
+            list(map(len, lines)), rank, room, between=len(separator)
         )
         text = joined(lines, taken, separator=separator, header=header)
         tokens: int | float = estimate_tokens(text)
@@ -132,15 +136,6 @@ def pack(
         len(left_out),
         tuple([entries[index]._key for index in left_out]),
     )
-
-
-def _plain_lines(entries: Sequence[Entry]) -> list[str]:
-    """What ``plain_line`` gives for each, without a call for each."""
-    return [
-        f"{entry._key}: {value}" if value.__class__ is str else entry._line()
-        for entry in entries
-        for value in (entry._value,)
-    ]
 
 
 def _formatted(entries: Sequence[Entry], format: Format) -> list[str]:

@@ -25,30 +25,31 @@ class Entry:
     'Jakub'
     """
 
-    # Inside, time is whole epoch milliseconds, and a list or mapping is kept as its JSON text.
+    # Inside, time is whole epoch milliseconds, and the data is only in the line for a prompt, since
+    # every context needs that of every entry: "key: data", with data but a string as its JSON text.
     __slots__ = (
         "_created_ms",
         "_expires_ms",
         "_importance",
+        "_is_json",
         "_key",
-        "_nested",
+        "_line",
         "_updated_ms",
-        "_value",
     )
 
     def __init__(
         self,
         key: str,
-        value: Any,
-        nested: bool,
+        line: str,
+        is_json: bool,
         importance: float,
         created_ms: int,
         updated_ms: int,
         expires_ms: int | None,
     ) -> None:
         self._key = key
-        self._value = value
-        self._nested = nested
+        self._line = line
+        self._is_json = is_json
         self._importance = importance
         self._created_ms = created_ms
         self._updated_ms = updated_ms
@@ -62,7 +63,8 @@ class Entry:
     @property
     def data(self) -> Any:
         """What was remembered, as JSON data; a fresh copy."""
-        return load_json(self._value) if self._nested else self._value
+        text = self._text()
+        return load_json(text) if self._is_json else text
 
     @property
     def importance(self) -> float:
@@ -95,13 +97,7 @@ class Entry:
 
     def _text(self) -> str:
         """The data in a prompt: a string as it is, anything else as compact JSON."""
-        if self._nested or isinstance(self._value, str):
-            return self._value  # type: ignore[no-any-return]
-        return dump_json(self._value)
-
-    def _line(self) -> str:
-        """The entry in a prompt, as the default format has it."""
-        return f"{self._key}: {self._text()}"
+        return self._line[len(self._key) + 2 :]
 
     def _to_state(self) -> dict[str, Any]:
         return {
@@ -153,8 +149,8 @@ class Match(Entry):
     def __init__(self, entry: Entry, relevance: float, score: float) -> None:
         super().__init__(
             entry._key,
-            entry._value,
-            entry._nested,
+            entry._line,
+            entry._is_json,
             entry._importance,
             entry._created_ms,
             entry._updated_ms,
@@ -199,10 +195,9 @@ def new_entry(
         raise ValueError("key must not be empty")
     check_text(key, "key")
     value = plain(data, f"data of {key!r}")
-    nested = isinstance(value, (dict, list))
-    if nested:
-        value = dump_json(value)
-    return Entry(key, value, nested, importance, created_ms, updated_ms, expires_ms)
+    is_json = not isinstance(value, str)
+    line = f"{key}: {dump_json(value) if is_json else value}"
+    return Entry(key, line, is_json, importance, created_ms, updated_ms, expires_ms)
 
 
 def entry_from_state(raw: object) -> Entry:

@@ -49,18 +49,18 @@ def retentions(entries: Sequence[Entry], *, now: int, window: float) -> list[flo
     """
 
     def is_fresh(entry: Entry) -> bool:
-        return freshness(entry._updated_ms, now=now, window=window) > 0
+        return 1.0 - (now - entry._updated_ms) / window > 0
 
     stale = bisect_left(entries, True, key=is_fresh)
-    future = bisect_right(entries, now, key=attrgetter("_updated_ms"))
-    return [
-        *[entry._importance for entry in entries[:stale]],
-        *[
-            entry._importance + 0.1 * (1 - (now - entry._updated_ms) / window)
-            for entry in entries[stale:future]
-        ],
-        *[entry._importance + 0.1 for entry in entries[future:]],
+    worth = [entry._importance for entry in entries[:stale]]
+    worth += [
+        entry._importance + 0.1 * (1.0 - (now - entry._updated_ms) / window)
+        for entry in entries[stale:]
     ]
+    if entries and now < entries[-1]._updated_ms:  # a clock that went back
+        future = bisect_right(entries, now, key=attrgetter("_updated_ms"))
+        worth[future:] = [entry._importance + 0.1 for entry in entries[future:]]
+    return worth
 
 
 class EvictionOrder:
@@ -78,7 +78,7 @@ class EvictionOrder:
         self._window = window
         self._groups: dict[float, LazyHeap] = {}  # by importance: (updated, serial)
         self._changed: set[float] = set()  # importances whose head may be another one now
-        self._newest = -math.inf  # the latest time that an entry bears
+        self.newest: float = -math.inf  # the latest time that an entry had
         self._forget_heads()
 
     def _forget_heads(self) -> None:
@@ -97,7 +97,7 @@ class EvictionOrder:
             group = self._groups[entry.importance] = LazyHeap(self._entries)
         group.push((entry._updated_ms, serial))
         self._changed.add(entry.importance)
-        self._newest = max(self._newest, entry._updated_ms)
+        self.newest = max(self.newest, entry._updated_ms)
 
     def discard(self, entry: Entry) -> None:
         """Let go of an entry that has just left ``entries``."""
@@ -106,7 +106,7 @@ class EvictionOrder:
 
     def first_to_go(self, *, now: int) -> int:
         """The serial number of the lowest retention; between equals, of the oldest."""
-        if now < self._asked or now < self._newest:
+        if now < self._asked or now < self.newest:
             # The clock went back, where pace orders nothing. Look at every head until it is over.
             self._forget_heads()
             self._changed.update(self._groups)
