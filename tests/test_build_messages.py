@@ -548,6 +548,25 @@ def test_a_message_that_no_client_takes_is_an_error(
         build_messages(memory, transcript, text, token_budget=100)
 
 
+def test_what_is_no_memory_or_transcript_is_named() -> None:
+    memory, transcript = conversation(turns=1)
+    with pytest.raises(TypeError, match="memory must be an object with the method get_context; T"):
+        build_messages(transcript, memory, "q", token_budget=99)  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match="transcript must be an object with the method recent; l"):
+        build_messages(memory, [], "q", token_budget=99)  # type: ignore[arg-type]
+
+
+def test_messages_that_are_no_json_data_are_not_counted() -> None:
+    itself: list[Any] = []
+    itself.append(itself)
+    with pytest.raises(TypeError, match=r"messages\[0\] must be a mapping, not str"):
+        count_messages(["hi"])  # type: ignore[list-item]
+    with pytest.raises(TypeError, match=r"messages\[1\]: bytes has no JSON form"):
+        count_messages([{"content": "hi"}, {"content": b"hi"}])
+    with pytest.raises(ValueError, match=r"messages\[0\]: nested more than 100 levels"):
+        count_messages([{"content": itself}])
+
+
 def test_instructions_must_be_text() -> None:
     memory, transcript = conversation(turns=1)
     with pytest.raises(ValueError, match="instructions: the text has a lone surrogate"):

@@ -416,7 +416,8 @@ def test_a_weight_that_is_no_finite_number_above_0_is_a_value_error(weight: Any)
         (["ab"], TypeError, "pairs of an index and a weight"),
         ([(1, WordIndex())], TypeError, "int has no add"),
         ([(WordIndex, 1)], TypeError, "not the class WordIndex itself"),
-        ([(None, 1)], TypeError, "index must not be None"),
+        ([(None, 1)], TypeError, "NoneType has no add"),
+        (5, TypeError, "pairs of an index and a weight, not 5"),
     ],
 )
 def test_parts_that_are_no_pairs_of_index_and_weight_are_refused(

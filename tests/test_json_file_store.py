@@ -98,6 +98,13 @@ def test_loading_writes_nothing(tmp_path: Path) -> None:
 # What is not a file
 
 
+@pytest.mark.parametrize("path", [None, 5, b"memory.json"])
+def test_what_is_no_path_is_refused_by_name(path: Any) -> None:
+    """An integer, too, which the system would take for an open file."""
+    with pytest.raises(TypeError, match="path must be a str or a path object"):
+        JsonFileStore(path)
+
+
 def test_a_folder_is_refused_by_name(tmp_path: Path) -> None:
     store = JsonFileStore(tmp_path)
     with pytest.raises(IsADirectoryError, match=tmp_path.name):

@@ -223,3 +223,12 @@ def test_a_clock_that_tells_no_time_is_named(junk: Any) -> None:
     with pytest.raises(TypeError, match="clock must return epoch seconds"):
         memory.remember("k", 1)
     assert memory._entries.all() == []
+
+
+@pytest.mark.parametrize("seconds", [1e308, -1e13, 10**400, 1_792_310_400_000 * 1_000])
+def test_a_clock_of_no_epoch_seconds_is_refused(seconds: float) -> None:
+    """As one of microseconds."""
+    with pytest.raises(
+        ValueError, match=r"clock must return epoch seconds, not (-?[0-9]|a number)"
+    ):
+        Memory(clock=lambda: seconds).remember("k", 1)

@@ -245,7 +245,11 @@ def test_more_than_the_limit_is_compacted_counted_and_not_saved(clock: FakeClock
     assert [entry.key for entry in memory] == ["k2", "k3", "k4"]
     stats = memory.stats()
     assert (stats.compactions, stats.expired, stats.evicted) == (1, 1, 2)
-    assert memory.load() == LoadResult(loaded=6, dropped=0)
+    loaded = memory.load()
+    assert (loaded.loaded, loaded.dropped, loaded.rejected) == (6, 0, ())
+    assert loaded.compaction is not None
+    assert [entry.key for entry in loaded.compaction.expired] == ["x"]
+    assert [entry.key for entry in loaded.compaction.evicted] == ["k0", "k1"]
     assert seen == []
     assert store.saves == 0
 
@@ -446,6 +450,17 @@ def test_a_malformed_section_is_kept_aside_when_it_is_attached(clock: FakeClock)
 def test_a_name_that_is_taken_is_refused(name: str) -> None:
     with pytest.raises(ValueError, match=f"already has a section '{name}'"):
         Memory().attach(name, Notes())
+
+
+def test_a_section_without_its_methods_is_refused_when_it_is_attached() -> None:
+    """Not when the memory is saved the next time."""
+    memory = Memory(store=CountingStore(None), autosave=True)
+    with pytest.raises(TypeError, match="section must be an object with the methods dump, restore"):
+        memory.attach("notes", object())  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match="not the class Notes itself"):
+        memory.attach("notes", Notes)  # type: ignore[arg-type]
+    memory.remember("a", 1)
+    assert "notes" not in memory.to_state()
 
 
 def test_saves_of_one_memory_are_in_order_and_each_is_the_whole_document(

@@ -223,3 +223,16 @@ def test_wrong_calls_say_what_is_missing() -> None:
         Memory().transact(increment)
     with pytest.raises(TypeError, match="change must be callable, not str"):
         Memory(store=MemoryStore()).transact("x")  # type: ignore[arg-type]
+
+
+def test_an_async_change_is_refused_and_not_saved_as_if_it_had_run(clock: FakeClock) -> None:
+    async def change(memory: Memory) -> None:
+        memory.remember("a", 1)
+
+    store = MemoryStore()
+    memory = Memory(store=store, clock=clock)
+    running = change(memory)
+    with pytest.raises(TypeError, match="change must be a plain function"):
+        memory.transact(lambda _: running)  # type: ignore[unused-coroutine]
+    running.close()
+    assert store.load() is None

@@ -145,6 +145,12 @@ def test_a_turn_is_a_value_that_nobody_can_change() -> None:
         turn.user = "forged"  # type: ignore[misc]
 
 
+@pytest.mark.parametrize("memory", ["guest.json", None, Memory])
+def test_what_is_no_memory_is_named(memory: Any) -> None:
+    with pytest.raises(TypeError, match="memory must be an object with the method attach"):
+        Transcript(memory)
+
+
 def test_a_repr_tells_numbers_and_no_text() -> None:
     transcript = Transcript(Memory(), turns=4)
     assert repr(transcript.append("secret", "secret")) == "Turn(sequence=1, messages=2)"

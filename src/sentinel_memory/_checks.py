@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-__all__ = ["check_callable", "check_methods", "check_str"]
+__all__ = ["brief", "check_callable", "check_methods", "check_str"]
 
 
 def check_str(name: str, value: object) -> None:
@@ -11,17 +11,33 @@ def check_str(name: str, value: object) -> None:
         raise TypeError(f"{name} must be a str, not {type(value).__name__}")
 
 
-def check_callable(name: str, value: object) -> None:
-    """Refuse what cannot be called; ``None`` is no value."""
-    if value is not None and not callable(value):
+def check_callable(name: str, value: object, *, optional: bool = False) -> None:
+    """Refuse what cannot be called, but for the ``None`` of an optional argument."""
+    if not callable(value) and not (optional and value is None):
         raise TypeError(f"{name} must be callable, not {type(value).__name__}")
 
 
-def check_methods(name: str, value: object, methods: tuple[str, ...]) -> None:
-    """Refuse what lacks one of the methods; ``None`` is no value."""
+def check_methods(
+    name: str, value: object, methods: tuple[str, ...], *, optional: bool = False
+) -> None:
+    """Refuse what lacks one of the methods, but for the ``None`` of an optional argument."""
+    if optional and value is None:
+        return
     missing = [method for method in methods if not callable(getattr(value, method, None))]
-    expected = f"{name} must be an object with the methods {', '.join(methods)}"
+    needed = "method" if len(methods) == 1 else "methods"
+    expected = f"{name} must be an object with the {needed} {', '.join(methods)}"
     if isinstance(value, type):
         raise TypeError(f"{expected}, not the class {value.__name__} itself")
-    if value is not None and missing:
+    if missing:
         raise TypeError(f"{expected}; {type(value).__name__} has no {missing[0]}")
+
+
+def brief(value: object) -> str:
+    """A wrong value in a message: a number as it is, anything else by its type alone."""
+    if isinstance(value, (list, tuple)):
+        return f"a {type(value).__name__} of {len(value)} items"
+    if isinstance(value, int) and value.bit_length() > 1_000:
+        return "a number of hundreds of digits"
+    if value is None or isinstance(value, (bool, int, float)):
+        return repr(value)
+    return f"an object of type {type(value).__name__}"

@@ -7,6 +7,7 @@ from typing import Any, Final, NamedTuple
 
 from .entry import Entry, entry_from_state
 from .errors import DamagedStoreError
+from .retention import Compaction
 
 __all__ = ["RESERVED", "VERSION", "Document", "LoadResult", "Rejected", "read_document", "storable"]
 
@@ -25,12 +26,14 @@ class LoadResult(NamedTuple):
     """What ``load`` or ``restore`` found.
 
     ``loaded`` counts the valid entries, the expired ones too, before any compaction. ``dropped``
-    counts what is not valid; ``rejected`` has it, with a reason each.
+    counts what is not valid; ``rejected`` has it, with a reason each. ``compaction`` is what had
+    to go because it was more than the limit, or ``None``; the next save removes it from the store.
     """
 
     loaded: int
     dropped: int
     rejected: tuple[Rejected, ...] = ()
+    compaction: Compaction | None = None
 
     def __repr__(self) -> str:
         return f"LoadResult(loaded={self.loaded}, dropped={self.dropped})"

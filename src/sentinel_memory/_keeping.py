@@ -13,11 +13,11 @@ from contextlib import contextmanager, suppress
 from threading import local
 from typing import Any, Final, NamedTuple, NoReturn, Self, TypeVar
 
-from ._checks import check_callable, check_methods, check_str
+from ._checks import brief, check_callable, check_methods, check_str
 from ._document import RESERVED, VERSION, LoadResult, Rejected, read_document, storable
 from ._entries import EntrySet
 from ._locks import Locks
-from ._numbers import finite_real, whole_option
+from ._numbers import LAST_EXPIRY, finite_real, whole_option
 from .errors import DamagedStoreError, StoreConflictError
 from .retention import Compaction
 from .stores._protocol import Attachment, Section, State, Store
@@ -40,10 +40,9 @@ class Kept:
         clock: Callable[[], float],
         on_evict: Callable[[Compaction], object] | None,
     ) -> None:
-        check_methods("store", store, ("load", "save"))
-        if not callable(clock):
-            raise TypeError(f"clock must be callable, not {type(clock).__name__}")
-        check_callable("on_evict", on_evict)
+        check_methods("store", store, ("load", "save"), optional=True)
+        check_callable("clock", clock)
+        check_callable("on_evict", on_evict, optional=True)
         if autosave and store is None:
             raise ValueError("autosave needs a store: Memory(store=JsonFileStore(path), ...)")
         self._entries = entries
@@ -81,7 +80,8 @@ class Kept:
     def load(self) -> LoadResult:
         """Replace entries, working state and every section by what the store has.
 
-        Cache and counters stay. More entries than the limit are compacted, not saved. Raises
+        Cache and counters stay. More entries than the limit are compacted: the result says what
+        went, ``on_evict`` is not called, and it is in the store until the next save. Raises
         ``DamagedStoreError`` for a document that cannot be trusted, and what the store raises;
         then nothing changes.
         """
@@ -183,10 +183,13 @@ class Kept:
     def attach(self, name: str, section: Section) -> Attachment:
         """Keep ``section`` in the document under ``name``, and clear it with the memory.
 
-        What an earlier load found under that name is restored into it now. Raises ``ValueError``
-        for a name that is taken.
+        A section has the methods ``dump(*, now)``, which returns JSON data, ``restore(value, *,
+        now)``, which takes it over or raises ``ValueError``, and ``clear()``; ``now`` is in epoch
+        milliseconds. What an earlier load found under that name is restored into it now. Raises
+        ``ValueError`` for a name that is taken.
         """
         check_str("name", name)
+        check_methods("section", section, ("dump", "restore", "clear"))
         now = self._now() if self._unknown else 0  # there is nothing to restore yet
         with self._locks.writing, self._locks.state:
             if name in self._sections or name in RESERVED:
@@ -219,7 +222,9 @@ class Kept:
         seconds = self._clock()
         number = finite_real(seconds)
         if number is None:
-            raise TypeError(f"clock must return epoch seconds, not {seconds!r}")
+            raise TypeError(f"clock must return epoch seconds, not {brief(seconds)}")
+        if not -LAST_EXPIRY <= number * 1000 <= LAST_EXPIRY:
+            raise ValueError(f"clock must return epoch seconds, not {brief(seconds)}")
         now: int = math.floor(number * 1000)
         return now
 
@@ -270,7 +275,10 @@ class Kept:
         deferred: list[Compaction] = []
         self._deferred = deferred
         try:
-            return change(self), deferred
+            result = change(self)
+            if hasattr(result, "__await__"):
+                raise TypeError("change must be a plain function: an async one has not run yet")
+            return result, deferred
         finally:
             self._deferred = None
 
@@ -316,9 +324,8 @@ class Kept:
             self._unknown = unknown
             self._rejected = [*document.rejected_before, *_stored_forms(rejected)]
             self._changes += 1
-            if self._entries.over_limit():
-                self._compact(now)
-        return LoadResult(len(document.entries), len(rejected), tuple(rejected))
+            compaction = self._compact(now) if self._entries.over_limit() else None
+        return LoadResult(len(document.entries), len(rejected), tuple(rejected), compaction)
 
     def _dump_sections(self, now: int) -> dict[str, Any]:
         return {name: section.dump(now=now) for name, section in self._sections.items()}

@@ -12,8 +12,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from ._checks import check_callable, check_str
-from ._json import check_text, dump_json
+from ._checks import check_callable, check_methods, check_str
+from ._json import check_text, dump_json, plain
 from ._numbers import finite_real
 from .context import (
     Context,
@@ -150,11 +150,13 @@ def build_messages(
     >>> prompt.tokens == count_messages(prompt.messages), prompt.turns_used
     (True, 1)
     """
+    check_methods("memory", memory, ("get_context",))
+    check_methods("transcript", transcript, ("recent",))
     _check_prompt_text("user_text", user_text)
     _check_prompt_text("instructions", instructions)
     if not user_text.strip():
         raise ValueError("user_text must not be empty")
-    check_callable("tokenizer", tokenizer)
+    check_callable("tokenizer", tokenizer, optional=True)
     count = _Count(tokenizer or memory._tokenizer, per_message_overhead)
     budget = _checked_budget("token_budget", token_budget)
     at_most = None if memory_budget is None else _checked_budget("memory_budget", memory_budget)
@@ -198,12 +200,15 @@ def count_messages(
     their ids, content in blocks); and ``per_message_overhead`` for the role and the marks that a
     model's template puts around a message, about 4 for OpenAI's.
 
+    Raises ``TypeError`` or ``ValueError`` for a message that is no mapping of JSON data, and
+    ``TypeError`` for a tokenizer that returns no count.
+
     >>> count_messages([{"role": "user", "content": "12345678"}], len, per_message_overhead=4)
     12
     >>> count_messages([{"role": "tool", "tool_call_id": "1", "content": "noon"}], len)
     24
     """
-    check_callable("tokenizer", tokenizer)
+    check_callable("tokenizer", tokenizer, optional=True)
     count = _Count(tokenizer or estimate_tokens, per_message_overhead)
     total: int | float = _total(count.parts(messages))
     return total
@@ -233,7 +238,11 @@ class _Count:
     def parts(self, messages: Iterable[Mapping[str, Any]]) -> list[Any]:
         """The numbers whose sum the messages count."""
         found: list[Any] = []
-        for message in messages:
+        for number, message in enumerate(messages):
+            if not isinstance(message, Mapping):
+                raise TypeError(
+                    f"messages[{number}] must be a mapping, not {type(message).__name__}"
+                )
             rest = {
                 name: value
                 for name, value in message.items()
@@ -244,7 +253,7 @@ class _Count:
                 found.append(self.text(content))
                 del rest["content"]
             if rest:
-                found.append(self.text(dump_json(rest)))
+                found.append(self.text(dump_json(plain(rest, f"messages[{number}]"))))
             found.append(self.overhead)
         return found
 

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from numbers import Real
 from typing import Any, Final, NamedTuple, TypeAlias
 
-from ._checks import check_str
+from ._checks import brief, check_str
 from ._estimate import careful_estimate, estimate_tokens
 from ._numbers import finite_real
 from ._packing import Counts, choose, choose_by_weight, joined
@@ -151,10 +151,10 @@ def checked_budget(budget: object, name: str = "token_budget") -> Any:
     number = finite_real(budget)
     if number is None:
         if isinstance(budget, Real) and not isinstance(budget, bool):
-            raise ValueError(f"{name} must be finite, not {budget!r}")
+            raise ValueError(f"{name} must be finite, not {brief(budget)}")
         raise TypeError(f"{name} must be a number of tokens, not {type(budget).__name__}")
     if number < 0:
-        raise ValueError(f"{name} must not be negative, not {budget!r}")
+        raise ValueError(f"{name} must not be negative, not {brief(budget)}")
     return number
 
 
@@ -169,17 +169,9 @@ def checked_tokenizer(tokenizer: Tokenizer) -> Tokenizer:
         if number is None or number < 0:
             raise TypeError(
                 "tokenizer must return the number of tokens, at least 0,"
-                f" but returned {_brief(tokens)};"
+                f" but returned {brief(tokens)};"
                 " wrap one that returns a list of tokens: lambda text: len(encode(text))"
             )
         return number  # type: ignore[no-any-return]
 
     return count
-
-
-def _brief(value: object) -> str:
-    if isinstance(value, (list, tuple)):
-        return f"a {type(value).__name__} of {len(value)} items"
-    if value is None or isinstance(value, (bool, int, float)):
-        return repr(value)
-    return f"an object of type {type(value).__name__}"

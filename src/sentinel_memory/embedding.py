@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import islice
 from typing import Any, Final, TypeAlias
 
-from ._checks import check_callable, check_methods
+from ._checks import brief, check_callable, check_methods
 from ._numbers import finite_real, in_unit_interval
 from .entry import Entry
 from .recall import RecallIndex, checked_answer, checked_relevance
@@ -85,8 +85,6 @@ class EmbeddingIndex:
     def __init__(
         self, embed: Callable[[list[str]], Iterable[Iterable[float]]], *, minimum: float = _MINIMUM
     ) -> None:
-        if embed is None:
-            raise TypeError("embed must be callable, not NoneType")
         check_callable("embed", embed)
         given = in_unit_interval(minimum)
         self._embed = embed
@@ -183,17 +181,17 @@ class BlendedIndex:
 
     def __init__(self, parts: Iterable[tuple[RecallIndex, float]]) -> None:
         self._parts: list[tuple[RecallIndex, float]] = []
+        if isinstance(parts, str) or not isinstance(parts, Iterable):
+            raise TypeError(f"parts must be pairs of an index and a weight, not {brief(parts)}")
         self._total = 0.0  # added in the order of a search, so that all 1 is 1
         for part in parts:
             if not isinstance(part, Sequence) or isinstance(part, str) or len(part) != 2:
-                raise TypeError(f"parts must be pairs of an index and a weight, not {part!r}")
+                raise TypeError(f"parts must be pairs of an index and a weight, not {brief(part)}")
             index, given = part
-            if index is None:
-                raise TypeError("index must not be None")
             check_methods("index", index, ("add", "discard", "search"))
             weight = finite_real(given)
             if weight is None or not 0 < weight <= _LARGEST_WEIGHT:
-                raise ValueError(f"a weight must be a finite number above 0, not {given!r}")
+                raise ValueError(f"a weight must be a finite number above 0, not {brief(given)}")
             self._parts.append((index, float(weight)))
             self._total += float(weight)
         if not self._parts:

@@ -79,12 +79,17 @@ class Memory(Kept):
     - ``tokenizer``: ``str`` to number of tokens, for ``get_context`` (``estimate_tokens``)
     - ``recency_window``, ``cache_ttl``, ``working_ttl``: seconds or a ``timedelta``, more than 0
       (24 hours, 5 minutes, 1 hour)
-    - ``on_evict``: called with a ``Compaction`` after an automatic one that removed something
+    - ``on_evict``: a plain function, called with a ``Compaction`` after a ``remember`` or
+      ``transact`` that removed something; what it raises reaches the caller and undoes nothing.
+      One that remembers in a full memory calls itself again
     - ``index``: a ``RecallIndex``, for this memory alone (``WordIndex()``)
     - ``clock``: gives epoch seconds (``time.time``)
 
     A number out of its range is ignored and the default is used. A memory is a context manager
     that saves what is unsaved; nothing needs closing. Every call is safe from any thread.
+
+    Beside the entries there are ``memory.cache`` (a ``Cache``: any values for minutes, never saved)
+    and ``memory.working`` (a ``Working``: the state of a task, saved with the entries).
 
     >>> memory = Memory(limit=5)
     >>> memory.remember("user:allergy", "peanuts", importance=1.0).kept
@@ -108,8 +113,8 @@ class Memory(Kept):
         index: RecallIndex | None = None,
         clock: Callable[[], float] = time.time,
     ) -> None:
-        check_methods("index", index, ("add", "discard", "search"))
-        check_callable("tokenizer", tokenizer)
+        check_methods("index", index, ("add", "discard", "search"), optional=True)
+        check_callable("tokenizer", tokenizer, optional=True)
         self._limit = whole_option(limit, "limit", least=1)
         self._window = duration_option(recency_window, "recency_window")
         self._tokenizer = tokenizer or estimate_tokens
@@ -149,7 +154,8 @@ class Memory(Kept):
         once, and the newcomer itself may be what goes.
 
         Raises ``TypeError`` or ``ValueError`` for a key or data that cannot be saved, and then
-        changes nothing; with autosave what the save raises, and then the change is in memory.
+        changes nothing. What ``on_evict`` raises and, with autosave, the save, comes after the
+        change, which is then in memory.
 
         >>> memory = Memory(limit=1)
         >>> _ = memory.remember("user:name", "Jakub", importance=0.9)
@@ -335,8 +341,8 @@ class Memory(Kept):
         """
         if query is not None:
             check_str("query", query)
-        check_callable("tokenizer", tokenizer)
-        check_callable("format", format)
+        check_callable("tokenizer", tokenizer, optional=True)
+        check_callable("format", format, optional=True)
         now = self._now()
         with self._locks.state:
             entries = self._entries.oldest_first(now=now)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Protocol
 
+from ._checks import brief
 from ._numbers import in_unit_interval
 from ._words import query_words, stored_words, strings_in
 from .entry import Entry
@@ -130,7 +131,7 @@ def checked_relevance(value: object, key: str) -> float:
     relevance = in_unit_interval(value)
     if relevance is None:
         raise ValueError(
-            f"index.search: the relevance of {key!r} must be a number in [0, 1], not {value!r}"
+            f"index.search: the relevance of {key!r} must be a number in [0, 1], not {brief(value)}"
         )
     return relevance
 

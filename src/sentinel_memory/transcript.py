@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, Self, TypeAlias
 
+from ._checks import check_methods
 from ._json import check_text, dump_json, load_json, plain
 from ._numbers import epoch_milliseconds, whole
 
@@ -77,7 +78,12 @@ class Transcript:
 
     ``name`` is the section of the document it is kept in: one transcript for each name, a second
     one is a ``ValueError``. A longer message is a ``ValueError``, never cut. Fewer ``turns`` than
-    the store has keep the newest. Every call is safe from any thread.
+    the store has keep the newest; stored turns of which one is not valid are set aside together,
+    like an entry that is not. Every call is safe from any thread.
+
+    Several processes on one store append with ``memory.transact``, when the answer is there:
+    ``memory.transact(lambda _: transcript.append(user, answer))``. ``memory.forget`` does not look
+    into what was said: ``clear`` does away with it.
 
     >>> from sentinel_memory import Memory
     >>> transcript = Transcript(Memory(), turns=2)
@@ -99,6 +105,7 @@ class Transcript:
         tool_chars: float = _TOOL_CHARS,
         name: str = "transcript",
     ) -> None:
+        check_methods("memory", memory, ("attach",))
         self._user_chars = whole(user_chars, _USER_CHARS, least=1)
         self._assistant_chars = whole(assistant_chars, _ASSISTANT_CHARS, least=1)
         self._tool_chars = whole(tool_chars, _TOOL_CHARS, least=1)

@@ -157,7 +157,7 @@ def _fingerprint(data: bytes) -> _Fingerprint:
 
 
 def _absolute(path: str | os.PathLike[str]) -> str:
-    text = os.fspath(path)
+    text = os.fspath(path) if isinstance(path, os.PathLike) else path
     if not isinstance(text, str):
         raise TypeError(f"path must be a str or a path object of one, not {type(path).__name__}")
     if not text:
