@@ -251,7 +251,8 @@ class Waiter:
         try:
             yield
         except StoreConflictError:
-            problem = "another program has written to my file, and I do not overwrite that"
+            problem = "another program has written to my file, and I do not overwrite that;"
+            problem += " start me again to read it"
         except OSError as error:
             problem = error.strerror or str(error)
         if problem and not self.unsaved:
@@ -287,19 +288,20 @@ class Waiter:
             self.question = question or self.question
             self.prompt = self.look_up(self.question)
         asked_for = f" for: {self.question}" if self.question else ""
-        left_out = ", ".join(self.prompt.left_out) or "nothing"
+        left_out = ", ".join(map(shown, self.prompt.left_out)) or "nothing"
         lost = [
-            entry.key
+            shown(entry.key)
             for entry in self.memory
             if entry.importance > SMALL_TALK and entry.key not in self.last_lines
         ]
         self.say(f"--- The prompt{asked_for}\n{self.prompt.text}")
         self.say(f"--- {self.prompt.tokens} of {self.budget} tokens (estimated)")
         self.say(f"--- Left out: {left_out}")
-        self.say(f"--- Keeping the last {self.limit} lines of this conversation would keep instead")
-        for entry in self.last_lines:
-            self.say(one_line(entry))
-        self.say(f"--- and would lose: {', '.join(lost) or 'nothing of importance, yet'}")
+        if len(self.last_lines):
+            self.say(f"--- A list of the last lines, at most {self.limit}, would keep instead")
+            for entry in self.last_lines:
+                self.say(one_line(entry))
+            self.say(f"--- and would lose: {', '.join(lost) or 'nothing of importance, yet'}")
 
     def note(self, text: str) -> None:
         """Keep what the guest says is important."""
@@ -316,7 +318,7 @@ class Waiter:
         """All there is, oldest first."""
         now = self.clock()
         self.shown = list(self.memory)
-        self.say(f"{len(self.shown)} of {self.limit} places are taken.")
+        self.say(f"{len(self.shown)} of {self.limit} places taken.")
         for number, entry in enumerate(self.shown, start=1):
             age, expiry = duration(now - entry.updated_at), "never expires"
             if entry.expires_at is not None:
@@ -337,7 +339,7 @@ class Waiter:
                 self.memory.forget(entry.key)
             self.last_lines.forget(entry.key)
             self.question, self.prompt = "", None
-            self.say(f"Forgotten{self.but_in_file()}: {one_line(entry)}")
+            self.say(f"Forgotten{self.but_not_saved()}: {one_line(entry)}")
 
     def clear(self, _: str) -> None:
         """Forget everything."""
@@ -345,11 +347,11 @@ class Waiter:
             self.memory.clear()
         self.last_lines.clear()
         self.question, self.prompt, self.shown = "", None, []
-        self.say(f"I have forgotten everything{self.but_in_file()}.")
+        self.say(f"I have forgotten everything{self.but_not_saved()}.")
 
-    def but_in_file(self) -> str:
-        """A forgotten thing is gone when the file is saved, and not before."""
-        return ", but it is still in the file" if self.unsaved else ""
+    def but_not_saved(self) -> str:
+        """What was in the file is gone from it when the memory is saved, and not before."""
+        return ", but what is in the file stays there until I can save" if self.unsaved else ""
 
     def leave(self, _: str) -> None:
         """The end of the conversation; so is the end of the input."""
@@ -363,7 +365,7 @@ COMMANDS: dict[str, tuple[str, str, Callable[[Waiter, str], None]]] = {
     "/forget": ("N", "forget number N of /memories", Waiter.forget),
     "/clear": ("", "forget everything", Waiter.clear),
     "/help": ("", "these lines", Waiter.help),
-    "/exit": ("", "leave; what I remember stays in the file", Waiter.leave),
+    "/exit": ("", "leave, as bye does; what I remember stays in the file", Waiter.leave),
 }
 
 
@@ -378,10 +380,22 @@ def duration(seconds: float) -> str:
 # ---- In and out
 
 
+CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
+
+
+def escaped(found: re.Match[str]) -> str:
+    """A character by its number."""
+    return found[0].encode("unicode_escape").decode("ascii")
+
+
+def shown(key: str) -> str:
+    """A key in a list of keys: on one line, whatever is in it."""
+    return re.sub(r"[\n\t\u2028\u2029]", escaped, key)
+
+
 def say(text: str) -> None:
     """Print at once; characters that could play tricks with a terminal are shown as escapes."""
-    controls = (code for code in (*range(32), *range(127, 160)) if chr(code) not in "\t\n")
-    print(text.translate({code: f"\\x{code:02x}" for code in controls}), flush=True)
+    print(CONTROLS.sub(escaped, text), flush=True)
 
 
 def lines() -> Iterator[str]:
@@ -410,6 +424,8 @@ def talk(waiter: Waiter) -> int:
     for line in lines():
         if line.strip().startswith("/"):
             waiter.command(line)
+        elif line.strip(" .!").lower() in ("bye", "exit", "quit"):
+            waiter.command("/exit")
         elif line.strip():
             waiter.hear(line)
         if waiter.leaving:
@@ -418,7 +434,7 @@ def talk(waiter: Waiter) -> int:
         with waiter.saving():
             waiter.memory.save()
     if waiter.unsaved:
-        say("(What you said since the last save is lost.)")
+        say("(What has changed since the last save is lost.)")
     say(f"Goodbye{guest(waiter.look_up('What is my name?'))}!")
     return int(waiter.unsaved)
 
@@ -483,9 +499,11 @@ def main(arguments: Sequence[str]) -> int:
         return 1
     say(f"My memory: {options.memory}, {len(memory)} of {options.limit} places taken.")
     if loaded.dropped:
-        say(f"({loaded.dropped} of what is in the file is not valid; it stays there, unused.)")
-    if memory.stats().evicted:
-        say(f"({memory.stats().evicted} more are in the file; I have no room for them.)")
+        say(f"(Not valid in the file: {loaded.dropped}; it stays there, unused.)")
+    if loaded.compaction and loaded.compaction.evicted:
+        room = len(memory) + len(loaded.compaction.evicted)
+        say(f"({len(loaded.compaction.evicted)} more will be gone when I save; I have no room.")
+        say(f" To keep them, /exit now and start me again with --limit {room}.)")
     return talk(Waiter(memory, options.budget, say, time.time))
 
 

@@ -285,7 +285,7 @@ def test_bytes_that_are_no_utf_8_are_replaced(path: Path) -> None:
         "My name is \ufffdJan\ufffd\ufffd\ufffd.",
         "Hm",
     ]
-    assert "2 of 8 places are taken." in output
+    assert "2 of 8 places taken." in output
 
 
 def test_an_output_that_cannot_show_a_letter_shows_its_escape(path: Path) -> None:
@@ -300,6 +300,21 @@ def test_control_characters_do_not_reach_the_terminal(path: Path) -> None:
     assert "> a \\x1b[2J\\x9b b\n" in output
     assert "\x1b" not in output
     assert entries(path)[0].data == "a \x1b[2J\x9b b"
+
+
+def test_a_key_is_shown_on_one_line_and_cannot_turn_the_direction_of_writing(path: Path) -> None:
+    """As a file edited by hand may have it."""
+    Memory.open(path).remember("guest:\n1\u202e", "x", importance=0.9)
+    output = chat(path, "One.", "/context")
+    assert "--- and would lose: guest:\\n1\\u202e\n" in output
+    assert "\u202e" not in output
+
+
+@pytest.mark.parametrize("word", ["bye", "Exit", "quit!"])
+def test_words_that_everybody_tries_leave_too(path: Path, word: str) -> None:
+    output = chat(path, "One.", word, "Two.")
+    assert output.endswith(f"> {word}\nGoodbye!\n")
+    assert keys(path) == ["chat:1"]
 
 
 # Commands
@@ -322,7 +337,7 @@ def test_context_shows_the_exact_prompt_and_what_keeping_the_last_lines_would_gi
         "chat:4: Four.\n"
         "--- 24 of 24 tokens (estimated)\n"
         "--- Left out: chat:2\n"
-        "--- Keeping the last 5 lines of this conversation would keep instead\n"
+        "--- A list of the last lines, at most 5, would keep instead\n"
         "chat:1: One.\n"
         "chat:2: Two!\n"
         "chat:3: Three.\n"
@@ -357,7 +372,7 @@ def test_memories_are_numbered_and_tell_importance_age_and_expiry(path: Path) ->
     hours_ago.remember("special", "duck", ttl=4 * 86_400)
     assert chat(path, "/memories") == (
         "> /memories\n"
-        "2 of 8 places are taken.\n"
+        "2 of 8 places taken.\n"
         "1. user:name: Zuzana (importance 0.9, 2 h old, never expires)\n"
         "2. special: duck (importance 0.5, 2 h old, expires in 3 d)\n"
         "Goodbye, Zuzana!\n"
@@ -405,14 +420,12 @@ def test_clear_forgets_everything(path: Path) -> None:
         "> /clear\n"
         "I have forgotten everything.\n"
         "> /memories\n"
-        "0 of 8 places are taken.\n"
+        "0 of 8 places taken.\n"
         "> /context\n"
         "--- The prompt\n"
         "\n"
         "--- 0 of 60 tokens (estimated)\n"
         "--- Left out: nothing\n"
-        "--- Keeping the last 8 lines of this conversation would keep instead\n"
-        "--- and would lose: nothing of importance, yet\n"
         "Goodbye!\n"
     )
     assert b"Zuzana" not in path.read_bytes()
@@ -444,7 +457,7 @@ def test_a_command_that_is_none_is_said_to_be_none_and_not_remembered(path: Path
         "/forget N           forget number N of /memories\n"
         "/clear              forget everything\n"
         "/help               these lines\n"
-        "/exit               leave; what I remember stays in the file\n"
+        "/exit               leave, as bye does; what I remember stays in the file\n"
         ">  /exit \n"
         "Goodbye!\n"
     )
@@ -580,10 +593,11 @@ def test_the_waiter_says_what_of_a_file_it_cannot_use(path: Path) -> None:
     state["entries"].append({"key": "chat:9", "data": "odd", "importance": 7})
     path.write_text(json.dumps(state), encoding="utf-8")
     _, output, _ = run("", "--memory", path, "--limit", 2)
-    assert output.split("\n")[:3] == [
+    assert output.split("\n")[:4] == [
         f"My memory: {path}, 2 of 2 places taken.",
-        "(1 of what is in the file is not valid; it stays there, unused.)",
-        "(1 more are in the file; I have no room for them.)",
+        "(Not valid in the file: 1; it stays there, unused.)",
+        "(1 more will be gone when I save; I have no room.",
+        " To keep them, /exit now and start me again with --limit 3.)",
     ]
 
 
@@ -619,15 +633,16 @@ def test_a_conversation_goes_on_when_another_program_has_written_the_file(path: 
     assert output.decode().replace("\r\n", "\n") == (
         "> One.\n"
         "As you say.\n"
-        "(Not saved: another program has written to my file, and I do not overwrite that."
-        " We can go on, but I may not know it next time.)\n"
+        "(Not saved: another program has written to my file, and I do not overwrite that;"
+        " start me again to read it. We can go on, but I may not know it next time.)\n"
         "> Two.\n"
         "As you say.\n"
         "> /forget 1\n"
-        "Forgotten, but it is still in the file: user:name: My name is Zuzana.\n"
+        "Forgotten, but what is in the file stays there until I can save:"
+        " user:name: My name is Zuzana.\n"
         "> What is my name?\n"
         "I do not know your name.\n"
-        "(What you said since the last save is lost.)\n"
+        "(What has changed since the last save is lost.)\n"
         "Goodbye!\n"
     )
     assert path.read_bytes() == theirs
@@ -656,7 +671,7 @@ def test_a_full_disk_is_said_once_and_also_that_it_is_over(clock: FakeClock) -> 
         "(Not saved: No space left on device. We can go on, but I may not know it next time.)",
         "Pleased to meet you, Zuzana.",
         "As you say.",
-        "I have forgotten everything, but it is still in the file.",
+        "I have forgotten everything, but what is in the file stays there until I can save.",
         "I see.",
         "(Now everything is saved.)",
     ]
