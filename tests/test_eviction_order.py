@@ -142,8 +142,48 @@ def test_overwriting_one_key_for_ever_does_not_pile_up_anything() -> None:
         if number % 100 == 0:
             memory.remember(f"other{number}", 1)
     order = memory._entries._order
-    heaps = [memory._entries._expiries, order._by_pace, order._by_age, order._by_importance]
-    assert max(len(heap._items) for heap in [*heaps, *order._groups.values()]) < 60
+    heaps = [memory._entries._expiries, *order._groups.values()]
+    for heads in (order._future, order._fresh, order._stale):
+        heaps += [heads.by_worth, heads.by_age]
+    assert max(len(heap._items) for heap in heaps) < 60
+
+
+@pytest.mark.parametrize("limit", [2, 100])
+def test_importances_that_are_no_longer_there_leave_nothing_behind(limit: int) -> None:
+    """Also in a memory that is never full, where nobody asks who goes first."""
+    memory = Memory(limit=limit, clock=FakeClock())
+    for number in range(2_000):
+        memory.remember("k", 1, importance=number / 2_000)
+        memory.remember(f"k{number}", 1, importance=number / 2_001)
+        memory.forget(f"k{number - 1}")
+    order = memory._entries._order
+    assert max(len(order._groups), len(order._changed), len(order._heads)) <= 4
+
+
+def test_an_entry_from_the_future_does_not_make_every_eviction_a_scan(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Counted in entries whose retention is looked at, among 200 different importances."""
+    clock = FakeClock()
+    memory = Memory(limit=200, clock=clock)
+    clock.tick(3_600)
+    memory.remember("from the future", 1, importance=1)
+    clock.tick(-3_600)
+    for number in range(200):
+        memory.remember(f"k{number}", 1, importance=number / 200)
+    looked_at = []
+    real = retention.retention
+
+    def watched(entry: Any, **options: Any) -> float:
+        looked_at.append(entry.key)
+        return real(entry, **options)
+
+    monkeypatch.setattr(retention, "retention", watched)
+    for number in range(50):
+        clock.tick(1)
+        memory.remember(f"new{number}", 1, importance=number / 200 + 0.001)
+    assert memory.stats().evicted == 51
+    assert len(looked_at) <= 3 * 50
 
 
 def test_when_the_clock_went_back_the_less_important_of_two_from_the_future_goes() -> None:

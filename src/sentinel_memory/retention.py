@@ -67,10 +67,11 @@ class EvictionOrder:
     """Knows which of ``entries`` (by serial number, which grows) goes first, without a scan.
 
     Among entries of one importance the oldest goes first, at any time: freshness never falls with
-    ``updated_at``. So only the oldest of each importance, its head, competes. A head outside the
-    freshness window has its importance as retention; inside the window all retentions fall at the
-    same pace, so that ``importance + 0.1 * updated / window`` orders them at any time. Heads
-    therefore wait in one heap for each of the two, and move once, when they leave the window.
+    ``updated_at``. So only the oldest of each importance, its head, competes. The retention of a
+    head that is out of the freshness window, or in the future after a clock went back, does not
+    change. Inside the window all retentions fall at the same pace, so that ``importance + 0.1 *
+    updated / window`` orders them at any time. Heads therefore wait in one heap for each of the
+    three, and move on to the next as time does; only when it goes back, all are placed anew.
     """
 
     def __init__(self, entries: Mapping[int, Entry], window: float) -> None:
@@ -84,49 +85,46 @@ class EvictionOrder:
     def _forget_heads(self) -> None:
         self._asked = -math.inf
         self._heads: dict[float, int] = {}  # importance -> serial
-        self._fresh: set[int] = set()
-        self._stale: set[int] = set()
-        self._by_pace = LazyHeap(self._fresh)  # (pace, updated, serial)
-        self._by_age = LazyHeap(self._fresh)  # (updated, serial)
-        self._by_importance = LazyHeap(self._stale)  # (importance, updated, serial)
+        self._future = _Heads()  # in the order of retention
+        self._fresh = _Heads()  # in the order of pace
+        self._stale = _Heads()  # in the order of retention
 
     def add(self, serial: int, entry: Entry) -> None:
         """Take in an entry that is in ``entries`` under ``serial``."""
-        group = self._groups.get(entry.importance)
+        group = self._groups.get(entry._importance)
         if group is None:
-            group = self._groups[entry.importance] = LazyHeap(self._entries)
+            group = self._groups[entry._importance] = LazyHeap(self._entries)
         group.push((entry._updated_ms, serial))
-        self._changed.add(entry.importance)
+        self._changed.add(entry._importance)
         self.newest = max(self.newest, entry._updated_ms)
 
     def discard(self, entry: Entry) -> None:
         """Let go of an entry that has just left ``entries``."""
-        self._groups[entry.importance].died()
-        self._changed.add(entry.importance)
+        importance = entry._importance
+        group = self._groups[importance]
+        group.died()
+        if group.first() is None:
+            # Importances may be any number of different ones in the life of a memory.
+            del self._groups[importance]
+        if importance in self._groups or importance in self._heads:
+            self._changed.add(importance)
+        else:
+            self._changed.discard(importance)
 
     def first_to_go(self, *, now: int) -> int:
         """The serial number of the lowest retention; between equals, of the oldest."""
-        if now < self._asked or now < self.newest:
-            # The clock went back, where pace orders nothing. Look at every head until it is over.
+        if now < self._asked:
             self._forget_heads()
             self._changed.update(self._groups)
-            return min(self._key(serial, now) for serial in self._all_heads())[-1]
         self._asked = now
         self._update_heads(now)
-        self._move_stale(now)
+        self._move_on(self._future, now)
+        self._move_on(self._fresh, now)
         return min(self._key(serial, now) for serial in self._candidates())[-1]
 
     def _key(self, serial: int, now: int) -> tuple[float, int, int]:
         entry = self._entries[serial]
         return (retention(entry, now=now, window=self._window), entry._updated_ms, serial)
-
-    def _all_heads(self) -> Iterator[int]:
-        for importance in list(self._groups):
-            head = self._groups[importance].first()
-            if head is None:
-                del self._groups[importance]
-            else:
-                yield head[-1]
 
     def _update_heads(self, now: int) -> None:
         for importance in self._changed:
@@ -136,55 +134,68 @@ class EvictionOrder:
             if serial == former:
                 continue
             if former is not None:
-                self._drop_head(former)
+                for heads in (self._future, self._fresh, self._stale):
+                    heads.discard(former)
             if serial is None:
-                self._heads.pop(importance, None)
-                self._groups.pop(importance, None)
+                del self._heads[importance]
             else:
                 self._heads[importance] = serial
-                self._place_head(serial, now)
+                self._place(serial, now)
         self._changed.clear()
 
-    def _drop_head(self, serial: int) -> None:
-        if serial in self._fresh:
-            self._fresh.remove(serial)
-            self._by_pace.died()
-            self._by_age.died()
-        else:
-            self._stale.remove(serial)
-            self._by_importance.died()
-
-    def _place_head(self, serial: int, now: int) -> None:
+    def _place(self, serial: int, now: int) -> None:
         entry = self._entries[serial]
-        updated = entry._updated_ms
-        if freshness(updated, now=now, window=self._window) > 0:
-            self._fresh.add(serial)
-            pace = entry.importance + 0.1 * updated / self._window
-            self._by_pace.push((pace, updated, serial))
-            self._by_age.push((updated, serial))
+        importance, updated = entry._importance, entry._updated_ms
+        if updated > now:
+            self._future.add(importance + 0.1, updated, serial)
+        elif freshness(updated, now=now, window=self._window) > 0:
+            self._fresh.add(importance + 0.1 * updated / self._window, updated, serial)
         else:
-            self._stale.add(serial)
-            self._by_importance.push((entry.importance, updated, serial))
+            self._stale.add(importance, updated, serial)
 
-    def _move_stale(self, now: int) -> None:
-        while head := self._by_age.first():
-            updated, serial = head
-            if freshness(updated, now=now, window=self._window) > 0:
+    def _move_on(self, heads: _Heads, now: int) -> None:
+        """Place those anew that may not belong there any more, the oldest first."""
+        while oldest := heads.by_age.first():
+            updated, serial = oldest
+            if updated > now:
                 return
-            self._drop_head(serial)
-            self._place_head(serial, now)
+            if heads is self._fresh and freshness(updated, now=now, window=self._window) > 0:
+                return
+            heads.discard(serial)
+            self._place(serial, now)
 
     def _candidates(self) -> Iterator[int]:
-        stale = self._by_importance.first()
-        if stale is not None:
-            yield stale[-1]
+        for heads in (self._future, self._stale):
+            if lowest := heads.by_worth.first():
+                yield lowest[-1]
         # Pace is rounded otherwise than retention: all that may be equal are looked at.
         near: list[tuple[float, int, int]] = []
-        while head := self._by_pace.first():
-            if near and head[0] > near[0][0] + 8 * math.ulp(max(1.0, abs(near[0][0]))):
+        by_pace = self._fresh.by_worth
+        while lowest := by_pace.first():
+            if near and lowest[0] > near[0][0] + 8 * math.ulp(max(1.0, abs(near[0][0]))):
                 break
-            near.append(head)
-            self._by_pace.pop()
-        for head in near:
-            self._by_pace.push(head)
-            yield head[-1]
+            near.append(lowest)
+            by_pace.pop()
+        for lowest in near:
+            by_pace.push(lowest)
+            yield lowest[-1]
+
+
+class _Heads:
+    """Some heads, in the order of what they are worth and in that of their age."""
+
+    def __init__(self) -> None:
+        self._serials: set[int] = set()
+        self.by_worth = LazyHeap(self._serials)  # (worth, updated, serial)
+        self.by_age = LazyHeap(self._serials)  # (updated, serial)
+
+    def add(self, worth: float, updated: int, serial: int) -> None:
+        self._serials.add(serial)
+        self.by_worth.push((worth, updated, serial))
+        self.by_age.push((updated, serial))
+
+    def discard(self, serial: int) -> None:
+        if serial in self._serials:
+            self._serials.remove(serial)
+            self.by_worth.died()
+            self.by_age.died()
