@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import os
 import random
+import signal
+import sys
 import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -14,7 +16,7 @@ from typing import Any
 import pytest
 
 from clocks import FakeClock
-from sentinel_memory import Entry, Memory, MemoryStore
+from sentinel_memory import Entry, Memory, MemoryStore, StoreConflictError
 from sentinel_memory.stores import State
 
 CALLS: list[Callable[[Memory, str, int], object]] = [
@@ -245,3 +247,80 @@ def test_after_a_fork_in_a_threaded_program_the_child_can_use_the_memory(tmp_pat
 
 def wait_for(child: int) -> int:
     return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this platform has no fork")
+@pytest.mark.filterwarnings("ignore:.*multi-threaded.*:DeprecationWarning")
+def test_a_fork_in_the_middle_of_a_transaction_saves_no_half_of_it(tmp_path: Path) -> None:
+    """The child has to load first, and is told so; then it can save."""
+    memory = Memory.open(tmp_path / "m.json")
+    memory.remember("a", 1)
+    begun, forked = threading.Event(), threading.Event()
+
+    def change(memory: Memory) -> None:
+        memory.remember("a", 2)
+        begun.set()
+        assert forked.wait(30)
+        memory.remember("b", 2)
+
+    thread = threading.Thread(target=memory.transact, args=(change,))
+    thread.start()
+    assert begun.wait(30)
+    child = os.fork()
+    if child == 0:
+        ok = False
+        try:
+            with pytest.raises(StoreConflictError, match="load again first"):
+                memory.remember("c", 3)
+            with pytest.raises(StoreConflictError, match="load again first"):
+                memory.save()
+            memory.load()
+            ok = {entry.key: entry.data for entry in memory} == {"a": 1}
+            memory.remember("c", 3)
+            ok = ok and Memory.open(tmp_path / "m.json").get("c") == 3
+            memory.forget("c")
+        finally:
+            os._exit(0 if ok else 1)
+    assert wait_for(child) == 0
+    forked.set()
+    thread.join(30)
+    assert {entry.key: entry.data for entry in memory} == {"a": 2, "b": 2}
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this platform has no fork")
+@pytest.mark.filterwarnings("ignore:.*multi-threaded.*:DeprecationWarning")
+def test_a_fork_while_memories_are_made_leaves_none_locked(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    memories = [Memory() for _ in range(200)]
+    unraisable: list[Any] = []
+    monkeypatch.setattr(sys, "unraisablehook", unraisable.append)
+    interval = sys.getswitchinterval()
+    stop = threading.Event()
+
+    def make() -> None:
+        while not stop.is_set():
+            Memory().remember("a", 1)
+
+    def read() -> None:
+        while not stop.is_set():
+            for memory in memories:
+                len(memory)
+
+    threads = [threading.Thread(target=work) for work in (make, make, read)]
+    sys.setswitchinterval(1e-5)
+    try:
+        for thread in threads:
+            thread.start()
+        for _ in range(30):
+            child = os.fork()
+            if child == 0:
+                signal.alarm(20)
+                os._exit(0 if all(memory.remember("a", 1).kept for memory in memories) else 1)
+            assert wait_for(child) == 0
+    finally:
+        sys.setswitchinterval(interval)
+        stop.set()
+        for thread in threads:
+            thread.join(30)
+    assert unraisable == []

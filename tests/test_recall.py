@@ -176,6 +176,30 @@ def test_if_an_index_refuses_an_entry_the_memory_is_unchanged(clock: FakeClock) 
         assert index.entries == indexed
 
 
+def test_an_index_that_is_down_for_a_while_loses_no_entry(clock: FakeClock) -> None:
+    """It gets back what it let go of as soon as it works again."""
+    index = StubIndex({"a": 1.0, "b": 1.0, "c": 1.0})
+    memory = Memory(clock=clock, index=index)
+    for key in "abc":
+        memory.remember(key, "down")
+    before = memory.to_state()
+    index.refuse = "down"
+    state = {"version": 1, "entries": [{**before["entries"][0], "key": "z"}]}
+    calls: list[Any] = [lambda: memory.remember("b", "down"), lambda: memory.restore(state)]
+    for call in calls:
+        with pytest.raises(OSError, match="the index is full"):
+            call()
+        assert memory.to_state() == before
+        with pytest.raises(OSError, match="the index is full"):
+            memory.recall("b")
+    assert index.entries == {}
+    memory.forget("a")
+    index.refuse = None
+    memory.remember("c", "up")
+    assert [match.key for match in memory.recall("b")] == ["c", "b"]
+    assert set(index.entries) == {"b", "c"}
+
+
 def test_after_a_load_that_the_index_refused_nothing_overwrites_the_store(
     clock: FakeClock,
 ) -> None:

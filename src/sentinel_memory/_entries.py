@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Iterable
+from contextlib import suppress
 from operator import attrgetter
 
 from ._heap import LazyHeap
@@ -24,6 +25,7 @@ class EntrySet:
         self._limit = limit
         self._window = window
         self._index = index
+        self._to_index: dict[str, Entry] = {}  # what the index let go of and would not take back
         self._last_serial = 0
         self._reset()
 
@@ -75,6 +77,7 @@ class EntrySet:
 
     def best(self, query: str, limit: int | None, *, now: int) -> list[Match]:
         """What the index finds relevant, best score first, ties newer first."""
+        self._index_again()
         relevances = checked_answer(self._index.search(query), "index")
         found: list[tuple[float, int, int, float]] = []
         for key, value in relevances.items():
@@ -100,13 +103,13 @@ class EntrySet:
         key = entry.key
         former = self.stored(key)
         if former is not None:
-            self._index.discard(key)
+            self._unindex(key)
         try:
             self._index.add(entry)
         except BaseException:
             self._index.discard(key)
             if former is not None:
-                self._index.add(former)
+                self._take_back([former])
             raise
         if former is not None:
             self._take_out(key)
@@ -121,8 +124,11 @@ class EntrySet:
         former = self.all()
         try:
             self._fill(entries)
+            for entry in self.all():
+                self._index.add(entry)
         except BaseException:
             self._fill(former)
+            self._take_back(former)
             raise
 
     def compact(self, *, now: int) -> Compaction:
@@ -139,16 +145,35 @@ class EntrySet:
         return Compaction(tuple(entry for _, entry in expired), tuple(evicted))
 
     def _remove(self, key: str) -> Entry:
-        self._index.discard(key)
+        self._unindex(key)
         return self._take_out(key)
 
     def _fill(self, entries: Iterable[Entry]) -> None:
+        """Hold these entries, of which the index has none yet."""
         for key in self._serials:
-            self._index.discard(key)
+            self._unindex(key)
         self._reset()
         for entry in entries:
             self._take_in(entry)
-            self._index.add(entry)
+
+    def _unindex(self, key: str) -> None:
+        self._to_index.pop(key, None)
+        self._index.discard(key)
+
+    def _take_back(self, entries: list[Entry]) -> None:
+        """Put entries into the index again, after it failed: now if it can, or when it is asked."""
+        self._to_index.update((entry.key, entry) for entry in entries)
+        with suppress(Exception):
+            self._index_again()
+
+    def _index_again(self) -> None:
+        for key in list(self._to_index):
+            try:
+                self._index.add(self._to_index[key])
+            except BaseException:
+                self._index.discard(key)
+                raise
+            del self._to_index[key]
 
     def _take_in(self, entry: Entry) -> None:
         self._last_serial += 1

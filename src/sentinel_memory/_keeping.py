@@ -9,7 +9,7 @@ import json
 import math
 import time
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from threading import local
 from typing import Any, Final, NamedTuple, NoReturn, Self, TypeVar
 
@@ -177,8 +177,9 @@ class Kept:
                         reports = compactions
                         return result
         finally:
-            for report in reports:
-                self._on_evict(report)  # type: ignore[misc]
+            with ExitStack() as calls:  # all of them, also if one raises
+                for report in reversed(reports):
+                    calls.callback(self._on_evict, report)  # type: ignore[arg-type]
 
     def attach(self, name: str, section: Section) -> Attachment:
         """Keep ``section`` in the document under ``name``, and clear it with the memory.
@@ -209,7 +210,7 @@ class Kept:
         if self._store is not None:
             now = self._now()
             with self._locks.writing:
-                if self._is_unsaved() and self._deferred is None:
+                if self._is_unsaved() and not self._in_transaction():
                     self._save(now)
 
     def __reduce_ex__(self, _: object) -> NoReturn:
@@ -236,24 +237,30 @@ class Kept:
         return self._store
 
     def _not_in_transaction(self, call: str) -> None:
-        if self._deferred is not None:
+        if self._in_transaction():
             raise RuntimeError(f"{call} inside transact, which itself loads before and saves after")
 
     # With `writing` held
+
+    def _in_transaction(self) -> bool:
+        if self._deferred is not getattr(self._thread, "deferred", None):
+            # A fork left its thread behind, and what is here may be half of what it was doing.
+            self._deferred, self._refused = None, True
+        return self._deferred is not None
 
     def _is_unsaved(self) -> bool:
         return self._changes != self._saved_changes
 
     def _autosave(self, now: int) -> None:
         batched = getattr(self._thread, "batches", 0)
-        if self._autosaves and not batched and self._deferred is None:
+        if self._autosaves and not batched and not self._in_transaction():
             self._save(now)
 
     def _save(self, now: int) -> None:
         if self._refused:
             raise StoreConflictError(
-                "what the store has was read, but this memory could not take it over;"
-                " saving would overwrite it: load again first"
+                "what the store has was read, but this memory did not take it over, or only in"
+                " part; saving would overwrite it: load again first"
             )
         state, changes = self._snapshot(now)
         self._store.save(state)  # type: ignore[union-attr]
@@ -265,22 +272,22 @@ class Kept:
             return None
         if not compaction.expired and not compaction.evicted:
             return None
-        if self._deferred is None:
+        if not self._in_transaction():
             return compaction
-        self._deferred.append(compaction)
+        self._deferred.append(compaction)  # type: ignore[union-attr]
         return None
 
     def _apply(self, change: Callable[[Self], _T]) -> tuple[_T, list[Compaction]]:
         """What ``change`` returns, and the compactions to report if it is saved."""
         deferred: list[Compaction] = []
-        self._deferred = deferred
+        self._deferred = self._thread.deferred = deferred
         try:
             result = change(self)
             if hasattr(result, "__await__"):
                 raise TypeError("change must be a plain function: an async one has not run yet")
             return result, deferred
         finally:
-            self._deferred = None
+            self._deferred = self._thread.deferred = None
 
     def _undo(self, loaded: State | None, counters: _Counters) -> None:
         self._as_loaded(loaded, self._now())

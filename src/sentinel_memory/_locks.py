@@ -25,13 +25,15 @@ class Locks:
 
 
 _every: Final[WeakSet[Locks]] = WeakSet()
+_changing_every: Final = threading.RLock()  # held by a fork from before it to after it
 _held = threading.local()  # what this thread took before it forked
 _handled = False
 
 
 def _register(locks: Locks) -> None:
     global _handled
-    _every.add(locks)
+    with _changing_every:
+        _every.add(locks)
     if not _handled and hasattr(os, "register_at_fork"):
         _handled = True
         os.register_at_fork(
@@ -40,6 +42,7 @@ def _register(locks: Locks) -> None:
 
 
 def _before_fork() -> None:
+    _changing_every.acquire()
     _held.locks = list(_every)
     for locks in _held.locks:
         locks.state.acquire()
@@ -49,6 +52,7 @@ def _in_parent() -> None:
     for locks in _held.locks:
         locks.state.release()
     _held.locks = []
+    _changing_every.release()
 
 
 def _in_child() -> None:

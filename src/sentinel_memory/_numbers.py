@@ -95,7 +95,7 @@ def milliseconds(value: object) -> float | None:
     if number is None or number <= 0:
         return None
     try:
-        return float(number * 1000) or None  # a fraction may be too small for a float
+        return float(number * 1000) or math.ulp(0.0)  # a fraction may be too small for a float
     except OverflowError:
         return math.inf
 

@@ -157,7 +157,7 @@ def build_messages(
     if not user_text.strip():
         raise ValueError("user_text must not be empty")
     check_callable("tokenizer", tokenizer, optional=True)
-    count = _Count(tokenizer or memory._tokenizer, per_message_overhead)
+    count = _Count(memory._tokenizer if tokenizer is None else tokenizer, per_message_overhead)
     budget = _checked_budget("token_budget", token_budget)
     at_most = None if memory_budget is None else _checked_budget("memory_budget", memory_budget)
 
@@ -209,7 +209,7 @@ def count_messages(
     24
     """
     check_callable("tokenizer", tokenizer, optional=True)
-    count = _Count(tokenizer or estimate_tokens, per_message_overhead)
+    count = _Count(estimate_tokens if tokenizer is None else tokenizer, per_message_overhead)
     total: int | float = _total(count.parts(messages))
     return total
 

@@ -117,7 +117,7 @@ class Memory(Kept):
         check_callable("tokenizer", tokenizer, optional=True)
         self._limit = whole_option(limit, "limit", least=1)
         self._window = duration_option(recency_window, "recency_window")
-        self._tokenizer = tokenizer or estimate_tokens
+        self._tokenizer = estimate_tokens if tokenizer is None else tokenizer
         self._counts = Counts()
         entries = EntrySet(
             limit=self._limit,
@@ -351,8 +351,8 @@ class Memory(Kept):
             entries,
             lambda: self._rank(entries, matches, now),
             token_budget,
-            tokenizer=tokenizer or self._tokenizer,
-            format=format or plain_line,
+            tokenizer=self._tokenizer if tokenizer is None else tokenizer,
+            format=plain_line if format is None else format,
             separator=separator,
             header=header,
             counts=self._counts,
