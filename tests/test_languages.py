@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import unicodedata
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -109,3 +110,44 @@ def test_every_text_has_words_and_finds_itself(text: str) -> None:
 def test_the_short_way_for_ascii_gives_what_the_long_way_gives(text: str) -> None:
     """A character that is no letter but not ASCII forces the long way."""
     assert stored_words(text) == stored_words(text + " \u2028")
+
+
+@pytest.mark.parametrize(
+    "pile",
+    [
+        "\u0301\u0316",  # of two classes, above and below
+        "\u0344\u0316",  # one that falls apart in two
+        "\uff9e\u1dc2",  # a half-width letter that becomes a mark
+        "\u1dc0\u200d\u1dc2\u00ad",  # with signs between them that are dropped later
+        "\u0f73\u0f71",  # of no class, and falls apart in two that have one
+        "\u093e",
+    ],
+)
+def test_a_pile_of_marks_never_reaches_what_would_sort_it(
+    pile: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Sorting them in canonical order takes quadratic time, with the whole process waiting."""
+    longest = 0
+
+    def watched(form: Any, text: str) -> str:
+        nonlocal longest
+        run = 0
+        for char in real("NFKD", text):
+            run = run + 1 if unicodedata.category(char)[0] == "M" else 0
+            longest = max(longest, run)
+        return real(form, text)
+
+    real = unicodedata.normalize
+    monkeypatch.setattr(unicodedata, "normalize", watched)
+    words = stored_words("før" + 500 * pile + " क" + 500 * pile + "z")
+    assert longest <= 60
+    assert any(word.startswith("for") for word in words)
+    assert max(map(len, words)) <= 70
+
+
+def test_thirty_marks_in_a_row_are_kept() -> None:
+    assert stored_words("क" + 30 * "\u093e") == {"क" + 30 * "\u093e"}
+    assert stored_words("क" + 31 * "\u093e") == {"क" + 30 * "\u093e"}
+    assert stored_words("क" + 30 * "\u093e" + "ख" + 30 * "\u093e") == {
+        "क" + 30 * "\u093e" + "ख" + 30 * "\u093e"
+    }

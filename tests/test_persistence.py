@@ -216,6 +216,27 @@ def test_a_failed_autosave_keeps_the_change_and_the_next_save_writes_it(
     assert store.load() == memory.to_state() != before
 
 
+def test_a_deletion_that_could_not_be_saved_is_saved_when_it_is_asked_for_again(
+    clock: FakeClock,
+) -> None:
+    """Though there is nothing left to remove in the memory."""
+    store = CountingStore(None)
+    memory = Memory(store=store, autosave=True, clock=clock)
+    calls: list[Any] = [lambda: memory.forget("a"), memory.compact]
+    for call in calls:
+        memory.remember("a", 1, ttl=1)
+        clock.tick(1)
+        store.fail = OSError(28, "No space left on device")
+        with pytest.raises(OSError, match="No space left"):
+            call()
+        store.fail = None
+        saves = store.saves
+        call()
+        assert store.saves == saves + 1
+        call()
+        assert store.saves == saves + 1
+
+
 def test_on_evict_is_called_even_if_the_save_failed(clock: FakeClock) -> None:
     """And the save's error is raised afterwards."""
     store = CountingStore()

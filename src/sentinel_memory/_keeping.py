@@ -56,6 +56,7 @@ class Kept:
         self._unknown: dict[str, str] = {}  # sections that nothing is attached to, as JSON text
         self._rejected: list[Any] = []
         self._changes = self._saved_changes = 0
+        self._overdue = False  # whether an automatic save failed, and none after it was done
         self._refused = False  # whether the last load failed after the store had been read
         self._counters = _Counters()
         self._deferred: list[Compaction] | None = None  # a list while a transaction runs
@@ -254,6 +255,7 @@ class Kept:
     def _autosave(self, now: int) -> None:
         batched = getattr(self._thread, "batches", 0)
         if self._autosaves and not batched and not self._in_transaction():
+            self._overdue = True
             self._save(now)
 
     def _save(self, now: int) -> None:
@@ -265,6 +267,7 @@ class Kept:
         state, changes = self._snapshot(now)
         self._store.save(state)  # type: ignore[union-attr]
         self._saved_changes = changes
+        self._overdue = False
 
     def _to_report(self, compaction: Compaction | None) -> Compaction | None:
         """What ``on_evict`` is to be called with as soon as no lock is held."""
@@ -296,7 +299,7 @@ class Kept:
     def _as_loaded(self, state: State | None, now: int) -> LoadResult:
         self._refused = True
         result = self._restore(state, now)
-        self._refused = False
+        self._refused = self._overdue = False
         self._saved_changes = self._changes
         return result
 

@@ -1,7 +1,9 @@
 """Text to words, the same for what is stored and for what is asked.
 
 Case, width, ligatures and diacritics are folded away. A word is a run of letters and digits with
-their combining marks; scripts written without spaces count as overlapping pairs of letters.
+their combining marks; scripts written without spaces count as overlapping pairs of letters. Of a
+pile of more than 30 marks, more than any language has, the rest is dropped: putting them in order
+takes quadratic time. (The limit is that of the Stream-Safe Text Format, Unicode Annex 15.)
 """
 
 from __future__ import annotations
@@ -78,8 +80,35 @@ class _Kinds(dict[str, str]):
 _KINDS: Final = _Kinds()
 
 
+class _Marks(dict[str, str]):
+    """Character to "m", if nothing but a mark is left of it, or to "x"."""
+
+    def __missing__(self, char: str) -> str:
+        first = unicodedata.normalize("NFKD", char)[0]
+        mark = ord(char) in _FOLD_AWAY or unicodedata.category(first)[0] == "M"
+        self[char] = "m" if mark else "x"
+        return self[char]
+
+
+_FOLD_AWAY: Final = frozenset(_DROPPED)
+_MARKS: Final = _Marks()
+_MOST_MARKS: Final = 30
+_MANY_MARKS: Final = re.compile(f"m{{{_MOST_MARKS}}}(m+)")
+
+
+def _without_piles(text: str) -> str:
+    """The text with at most 30 marks in a row."""
+    marks = "".join(map(_MARKS.__getitem__, text))
+    kept = []
+    start = 0
+    for pile in _MANY_MARKS.finditer(marks):
+        kept.append(text[start : pile.start(1)])
+        start = pile.end()
+    return "".join([*kept, text[start:]]) if kept else text
+
+
 def _fold(text: str) -> str:
-    decomposed = unicodedata.normalize("NFKD", text.casefold())
+    decomposed = unicodedata.normalize("NFKD", _without_piles(text.casefold()))
     return unicodedata.normalize("NFKC", decomposed.translate(_FOLD))
 
 

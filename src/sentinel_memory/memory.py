@@ -239,7 +239,11 @@ class Memory(Kept):
         return live[::-1][:count]
 
     def forget(self, key: str) -> bool:
-        """Remove the entry of that key, whatever its state; ``True`` if it was live."""
+        """Remove the entry of that key, whatever its state; ``True`` if it was live.
+
+        With autosave it is gone from the store too when this returns. If the save raises, the same
+        call again saves, though there is nothing left to remove.
+        """
         key = check_key(key)
         now = self._now()
         with self._locks.writing:
@@ -249,7 +253,7 @@ class Memory(Kept):
                 changed = entry is not None or len(rejected) < len(self._rejected)
                 self._rejected = rejected
                 self._changes += changed
-            if changed:
+            if changed or self._overdue:
                 self._autosave(now)
         return entry is not None and entry._is_live(now)
 
@@ -276,7 +280,7 @@ class Memory(Kept):
                 compaction = self._compact(now)
                 changed = bool(compaction.expired or compaction.evicted)
                 self._changes += changed
-            if changed:
+            if changed or self._overdue:
                 self._autosave(now)
         return compaction
 
