@@ -124,7 +124,8 @@ class EntrySet:
         former = self.all()
         try:
             self._fill(entries)
-            for entry in self.all():
+            # Oldest first, the order in which an index meets entries as they are remembered.
+            for entry in sorted(self.all(), key=attrgetter("_updated_ms")):
                 self._index.add(entry)
         except BaseException:
             self._fill(former)

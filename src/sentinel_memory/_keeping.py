@@ -138,9 +138,10 @@ class Kept:
 
         Saves what is unsaved first. When another writer was faster, loads and starts again, up to
         ``attempts`` times (a whole number of at least 1), after pauses of up to 50 ms; then
-        ``StoreConflictError``. Inside ``change`` nothing is saved, and changes by other threads
-        wait. If it raises, the memory is as loaded. ``on_evict`` is called after the save, for
-        the attempt that was saved. Returns what ``change`` returned.
+        ``StoreConflictError``. Inside ``change``, a plain function, nothing is saved, and changes
+        by other threads wait; what they read meanwhile is how far it has come. If it raises, the
+        memory is as loaded. ``on_evict`` is called after the save, for the attempt that was saved.
+        Returns what ``change`` returned.
         """
         store = self._need_store("transact")
         check_callable("change", change)

@@ -74,7 +74,7 @@ class Memory(Kept):
     All options are keywords:
 
     - ``limit``: stored entries, a whole number of at least 1 (500)
-    - ``store``: a ``Store``; loaded from now unless ``load=False``
+    - ``store``: a ``Store``, for this memory alone; loaded from now unless ``load=False``
     - ``autosave``: save after every change; needs a store
     - ``tokenizer``: ``str`` to number of tokens, for ``get_context`` (``estimate_tokens``)
     - ``recency_window``, ``cache_ttl``, ``working_ttl``: seconds or a ``timedelta``, more than 0

@@ -16,15 +16,18 @@ __all__ = ["RecallIndex", "WordIndex", "checked_answer", "checked_relevance", "e
 class RecallIndex(Protocol):
     """What decides which entries answer a question: any object with these three methods.
 
-    A memory calls them under its lock; one index serves one memory. A key is discarded before an
-    entry is added under it again.
+    A memory calls them under its lock, so they must not call the memory; one index serves one
+    memory. A key is discarded before an entry is added under it again.
     """
 
     def add(self, entry: Entry, /) -> None:
-        """Make ``entry`` findable. If this raises, the memory is as if nothing had been asked."""
+        """Make ``entry`` findable. If this raises, the memory is as if nothing had been asked.
+
+        What was discarded to make room for it is then added again, as soon as that succeeds.
+        """
 
     def discard(self, key: str, /) -> None:
-        """Forget the entry of that key, if there is one."""
+        """Forget the entry of that key, if there is one; this must not raise."""
 
     def search(self, query: str, /) -> Mapping[str, float]:
         """The relevance of each entry that has any, by key: above 0 and at most 1."""
