@@ -1,7 +1,7 @@
 """A memory for chatbots and agents, inside the process.
 
-It keeps what matters, forgets what does not, lets short-lived things expire, and never overflows
-the model's token limit.
+It keeps what matters, forgets what does not, lets short-lived things expire, and, given the model's
+tokenizer, never overflows its token limit.
 
 >>> from sentinel_memory import Memory
 >>> memory = Memory(limit=3)
