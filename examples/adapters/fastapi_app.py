@@ -16,7 +16,7 @@ from typing import Annotated, Any
 from fastapi import Body, Depends, FastAPI, HTTPException
 from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
 
-from sentinel_memory import Memory
+from sentinel_memory import Memory, SentinelMemoryError
 from sentinel_memory.chat import build_messages
 from sentinel_memory.transcript import Message, Transcript
 
@@ -65,8 +65,12 @@ def create_app(
         answer = ask_model(prompt.messages)
         if not answer.strip():
             raise HTTPException(502, "the model gave no answer")
-        memory.transact(lambda _: transcript.append(text, answer))
-        return {"answer": answer}
+        kept = True
+        try:
+            memory.transact(lambda _: transcript.append(text, answer))
+        except (OSError, SentinelMemoryError, ValueError):
+            kept = False  # too long, or a full disk: the answer is there, and paid for
+        return {"answer": answer, "kept": kept}
 
     def remember(memory: Own, key: Text, text: Text) -> dict[str, Any]:
         done = memory.transact(lambda memory: memory.remember(key, text, importance=0.9))
