@@ -34,7 +34,9 @@ HELP = "/remember TEXT   /memories   /forget N   /context   /clear   /exit"
 INSTRUCTIONS = "You are a helpful assistant. Answer briefly."
 THIS_MACHINE = {"localhost", "127.0.0.1", "::1"}
 MOST_BYTES = 4_000_000
-CONTROLS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f]")  # also what moves a terminal's cursor
+CONTROLS = re.compile(
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]"
+)  # also what moves a terminal's cursor
 
 
 class ModelError(Exception):

@@ -330,8 +330,10 @@ class Memory(Kept):
         Entries that match ``query`` come first, by recall score, then the others by retention;
         one that does not fit is skipped, a smaller one after it may fit. The text has them oldest
         first, ``format(entry)`` joined by ``separator``, after a ``header`` if there is one and
-        any entry fits. Everything in the text is counted. ``tokenizer`` gives the number of tokens
-        of a ``str`` (default: the memory's).
+        any entry fits. Everything in the text is counted. ``format`` makes a ``str`` of an
+        ``Entry`` (default: ``key: data``, with data that is not a string as compact JSON).
+        ``tokenizer`` gives the number of tokens of a ``str``, always the same of the same text
+        (default: the memory's).
 
         Raises ``TypeError`` or ``ValueError`` for a budget that is not a finite number of at
         least 0, and ``TypeError`` for a tokenizer that returns no such number.
