@@ -109,7 +109,7 @@ def test_other_separators_cost_no_more(separator: str) -> None:
 
 
 def test_on_the_second_turn_only_the_new_line_is_counted_alone() -> None:
-    """Besides the few whole texts."""
+    """Besides a few whole texts, and a few places in them."""
     texts = talk(SIZES["from 4 to 13 words"])
     tokenizer, counts = Watched(real("o200k_base")), Counts()
     for count in (999, 1_000):
@@ -117,9 +117,9 @@ def test_on_the_second_turn_only_the_new_line_is_counted_alone() -> None:
         entries = entries_of(texts[:count])
         ranking = list(reversed(range(count)))
         pack(entries, ranking.copy, 4_000, tokenizer=tokenizer, counts=counts, **PLAIN)
-    alone = [text for text in tokenizer.given if "chat:" in text and text.count("chat:") == 1]
-    assert 1 <= len(alone) <= 4
-    assert all("chat:0999" in text for text in alone)
+    lines = {f"\n{plain_line(entry)}\n" for entry in entries}
+    assert [text for text in tokenizer.given if text in lines] == [f"\nchat:0999: {texts[-1]}\n"]
+    assert len([text for text in tokenizer.given if len(text) < 300]) <= 8
 
 
 @pytest.mark.parametrize("separator", ["", "\n"])

@@ -1,18 +1,19 @@
 """The greedy choice of lines for a token budget.
 
 Done literally, the whole text is counted once for every line that is considered. Nearly all
-tokenizers are local, though: a line costs about the same wherever it stands. So the cost of each
-line is measured alone. A whole text is counted only now and then, to see whether the sum of costs
-still is what the tokenizer says, and whenever the sum is too close to the budget to tell on which
-side the count is. The same choice comes out, and a tokenizer that is not local is noticed by the
-difference and gets the literal procedure.
+tokenizers are local, though: what a line costs depends on the line and on a few dozen characters
+on either side of it. So what a line costs alone says whether it surely fits, or surely does not.
+Between the two, the piece of the text around its place is counted without it and with it. A whole
+text is counted only now and then, to see whether the sum of all that still is what the tokenizer
+says, and at the end. The same choice comes out, and a tokenizer that is not local is noticed by
+the difference and gets the literal procedure.
 """
 
 from __future__ import annotations
 
+import math
 from bisect import bisect
 from collections.abc import Callable, Sequence
-from functools import cached_property
 from types import MethodType
 from typing import Any, Final, NamedTuple, TypeAlias
 
@@ -20,12 +21,16 @@ __all__ = ["Choice", "Counts", "choose", "choose_by_weight", "joined"]
 
 Count: TypeAlias = Callable[[str], Any]
 
-# All in tokens, but the last.
-_SEAM: Final = 4  # by how much a sum of costs may be off for a loose line, or beside one
-_ROUNDING: Final = 1  # the same for each line, if the tokenizer rounds; at an end, three times
-_END: Final = 4  # how different the savings of two lines may be, at an end of the text
+# In tokens.
+_DOUBT: Final = 3  # by how much the cost of a line alone may be off, and a sixteenth of it
+_SLACK: Final = 8  # by how much that of several lines may be off, and an eighth of it
 _NEAR: Final = 8  # how near the budget a prediction is worth a check
-_CHECKS: Final = 4  # how many of those are checked
+_CHECKS: Final = 3  # how many of those are checked
+_FEW: Final = 4  # lines that are cheaper to look at one by one than to count with all others
+
+# In characters.
+_LEAST: Final = 16  # how much on either side of a place is looked at, up to the end of a word,
+_MOST: Final = 64  # and at most
 
 
 class Choice(NamedTuple):
@@ -107,8 +112,8 @@ def choose(
 ) -> tuple[Choice, dict[int, Any]]:
     """Walk the ranking, take each line with which the count of the whole text is in the budget.
 
-    If all lines fit, they are all taken and ``rank`` is not called. ``known`` has counts of single
-    lines by hash of text; those that are worth keeping come back with the choice.
+    If all lines fit, they are all taken and ``rank`` is not called. ``known`` has counts of short
+    texts by hash; those that are worth keeping come back with the choice.
     """
     text = _Text(lines, count, separator, header, known)
     everything = list(range(len(lines)))
@@ -116,10 +121,10 @@ def choose(
     if not hopeless and ((whole := text.whole(everything))[1] <= budget or not lines):
         return Choice(everything, [], *whole), text.asked
     ranking = rank()
-    for rounding in (0, _ROUNDING):
+    rounding = text.rounding()
+    for allowed in (rounding, rounding or 2):
         try:
-            if rounding or text.adds_up():
-                return _Walk(text, budget, rounding).choose(ranking), text.asked
+            return _Walk(text, budget, allowed).choose(ranking), text.asked
         except _NotAsPredicted:
             pass
     if hopeless and (whole := text.whole(everything))[1] <= budget:
@@ -142,17 +147,11 @@ def _choose_literally(text: _Text, budget: Any, ranking: Sequence[int]) -> Choic
 
 
 class _NotAsPredicted(Exception):
-    """A count is not what the costs of the lines promised."""
+    """A count is not what those of its parts promised."""
 
 
 class _Text:
-    """What the tokenizer says of the lines, alone and together.
-
-    The cost of a line is what it adds between a separator and another line that is one letter.
-    The count of a text is the sum of costs, if each seam of two lines adds what belongs to either
-    of them whatever the other one is. It does, unless the line on the right is *loose*: one that
-    counts differently after different lines.
-    """
+    """What the tokenizer says of the lines, alone and together."""
 
     def __init__(
         self,
@@ -163,10 +162,8 @@ class _Text:
         known: dict[int, Any],
     ) -> None:
         self.lines, self.separator, self.header = lines, separator, header
-        self.closing = f"{separator}a"
         self._count, self._known = count, known
         self.asked: dict[int, Any] = {}
-        self._loose: dict[str, bool] = {}
 
     def whole(self, indexes: Sequence[int]) -> tuple[str, Any]:
         """The text of these lines, and its count."""
@@ -184,59 +181,78 @@ class _Text:
             self.asked[key] = tokens
         return tokens
 
-    def adds_up(self) -> bool:
-        """Whether counts are whole numbers that grow evenly: whether they are not rounded."""
-        for unit in ("a\n", "a b.\n"):  # 2 and 5 characters, 2 and 3 tokens, 1 and 2 words
-            one, two, many = (self.part(unit * times) for times in (1, 2, 64))
-            if type(many) is not int or many - one != 63 * (two - one):
-                return False
-        return True
-
-    @cached_property
-    def closed(self) -> Any:
-        return self.part(self.closing)
-
-    @cached_property
-    def base(self) -> Any:
-        """What a text counts without the cost of any line."""
-        return self.part(self.header + self.closing) if self.header else self.closed
-
     def cost(self, index: int) -> Any:
-        return self.part(self.separator + self.lines[index] + self.closing) - self.closed
+        """What the line adds between two separators."""
+        separator = self.separator
+        return self.part(separator + self.lines[index] + separator) - self.part(separator)
 
     def least(self) -> Any:
-        """The costs that are known, without asking for any other."""
-        keys = [hash(self.separator + line + self.closing) for line in self.lines]
-        self.asked = {key: self._known[key] for key in keys if key in self._known}
-        return sum(self.asked[key] - self.closed for key in keys if key in self.asked)
+        """The sum of the costs that are known, without asking for any other."""
+        separator, known = self.separator, self._known
+        nothing = known.get(hash(separator))
+        if nothing is None:
+            return 0
+        keys = [hash(separator + line + separator) for line in self.lines]
+        self.asked = {key: known[key] for key in keys if key in known}
+        return sum(self.asked[key] - nothing for key in keys if key in self.asked)
 
-    def saved(self, first: int, last: int) -> Any:
-        """What the lines at the ends of a text cost less: nothing is before and after it."""
-        line = self.lines[last]
-        saved = self.part(self.separator + line + self.closing) - self.part(self.separator + line)
-        if not self.header:
-            line = self.lines[first]
-            saved += self.part(self.separator + line + self.closing)
-            saved -= self.part(line + self.closing)
-        return saved
+    def rounding(self) -> int:
+        """By how much a difference of two counts may be off because they are rounded.
 
-    @cached_property
-    def loose(self) -> set[str]:
-        """The first characters of lines that may count differently after different lines.
-
-        Any but those that are worth as much more or less than a letter, and than a full stop,
-        after every kind of character.
+        0 if counts are whole numbers that grow evenly with the text. Otherwise twice what they
+        deviate from growing evenly.
         """
-        heads = dict.fromkeys(line[:1] for line in self.lines)
-        return {head for head in heads if head.isspace() or not head or self._depends(head)}
+        most = 0.0
+        for unit in ("a\n", "a b.\n"):  # 2 and 5 characters, 2 and 3 tokens, 1 and 2 words
+            one, two, many = (self.part(unit * times) for times in (1, 2, 64))
+            if type(many) is int and many - one == 63 * (two - one):
+                continue
+            slope = (many - one) / 63
+            off = [self.part(unit * times) - slope * times for times in range(1, 33)]
+            most = max(most, max(off) - min(off), 0.5)
+        return math.floor(2 * most + 1e-9)
 
-    def _depends(self, head: str) -> bool:
-        more: dict[str, set[Any]] = {"a": set(), ".": set()}
-        for before in ("", "a", "1", ".", " ", "\n"):
-            start = before + self.separator
-            for other, differences in more.items():
-                differences.add(self.part(start + head) - self.part(start + other))
-        return any(len(differences) > 1 for differences in more.values())
+    def around(self, taken: Sequence[int], place: int) -> tuple[str, str, Any]:
+        """The pieces of a text before and after a place in it, and their count together.
+
+        A line at that place would stand between the two pieces, which have their separators.
+        """
+        separator = self.separator
+        before: list[str] = []
+        first = place
+        while first and sum(map(len, before)) < _MOST and len(before) < _MOST:
+            first -= 1
+            before.insert(0, self.lines[taken[first]])
+        if self.header and not first:
+            before.insert(0, self.header)
+        after: list[str] = []
+        last = place
+        while last < len(taken) and sum(map(len, after)) < _MOST and len(after) < _MOST:
+            after.append(self.lines[taken[last]])
+            last += 1
+        head = _last_words(separator.join(before))
+        tail = _first_words(separator.join(after))
+        seam = separator if before and after else ""
+        return (
+            head + separator if before else "",
+            separator + tail if after else "",
+            self.part(head + seam + tail),
+        )
+
+
+# A word is cut off where nearly all tokenizers cut anyway: before a space that is alone.
+
+
+def _last_words(text: str) -> str:
+    cut = text.rfind(" ", -_MOST, -_LEAST)
+    alone = cut > 0 and text[cut - 1] != " "
+    return text[cut:] if alone else text[-_MOST:]
+
+
+def _first_words(text: str) -> str:
+    cut = text.find(" ", _LEAST, _MOST)
+    alone = cut > 0 and text[cut - 1] != " "
+    return text[:cut] if alone else text[:_MOST]
 
 
 class _Walk:
@@ -244,73 +260,109 @@ class _Walk:
 
     def __init__(self, text: _Text, budget: Any, rounding: int) -> None:
         self.text, self.budget, self.rounding = text, budget, rounding
-        self.checks = 0 if rounding else _CHECKS
+        self.checks = _CHECKS
         self.taken: list[int] = []
-        self.total = text.base  # and the costs of what is taken
-        self.saved = 2 * text.closed  # at the ends of what is taken; before that, no more than this
-        self.drift: Any = 0  # how much more than predicted the last whole count was
-        self.unsure = 0  # how far off a prediction may be because of lines taken since then
-        self.doubt = 3 * rounding + (3 * _SEAM if text.loose else 0)  # the most because of one line
+        # With the cost of the first line, which has no separator before it if there is no header.
+        self.tokens = text.part(text.header or "")
+        if not text.header:
+            self.tokens -= text.part(text.separator) - self.tokens
+        self.unsure = 0  # how far off that may be
         self.counted: tuple[str, Any] | None = None  # the text of what is taken, if counted
+        self.pending: list[int] = []  # lines that surely fit, not yet among the taken
+        self.estimate: Any = 0  # what they cost
+        self.pieces: dict[int, tuple[str, str, Any]] = {}  # around a place in what is taken
 
     def choose(self, ranking: Sequence[int]) -> Choice:
         left_out = [index for index in ranking if not self.takes(index)]
+        self.take_pending()
         self.settle()
         text, tokens = self.counted or self.text.whole([])
         return Choice(self.taken, left_out, text, tokens)
 
     def takes(self, index: int) -> bool:
         """Take the line if the text with it is in the budget."""
-        text, taken = self.text, self.taken
-        total = self.total + text.cost(index)
-        over = total - self.saved + self.drift - self.budget  # if nothing changes at the ends
-        if over - _END > self.unsure + self.doubt:
-            return False
-        place = bisect(taken, index)
-        doubt = self.rounding
-        if text.loose:
-            beside = (index, *taken[max(0, place - 1) : place + 1])
-            doubt += _SEAM * sum(text.lines[near][:1] in text.loose for near in beside)
-        saved = self.saved
-        if place == len(taken) or (place == 0 and not text.header):
-            doubt += 2 * self.rounding
-            if over - _END > self.unsure + doubt:
+        cost = self.text.cost(index)
+        while True:
+            over = self.tokens + self.estimate + cost - self.budget
+            if over + self.slack(self.estimate + cost, len(self.pending) + 1) <= -self.unsure:
+                self.pending.append(index)
+                self.estimate += cost
+                return True
+            doubt = _DOUBT + cost // 16 + 2 * self.rounding + self.unsure
+            if self.pending:
+                doubt += self.slack(self.estimate, len(self.pending))
+            if over > doubt:
                 return False
-            saved = text.saved(min([index, *taken[:1]]), max([index, *taken[-1:]]))
-        predicted = total - saved
-        if abs(predicted + self.drift - self.budget) <= self.unsure + doubt:
+            if not self.pending:
+                return self.fits(index)
+            self.take_pending()
+
+    def slack(self, estimate: Any, lines: int) -> Any:
+        return _SLACK + estimate / 8 + self.rounding * lines
+
+    def take_pending(self) -> None:
+        pending, estimate = self.pending, self.estimate
+        self.pending, self.estimate = [], 0
+        if self.taken and len(pending) <= _FEW:
+            for index in pending:
+                self.take(index, self.tokens + self.change(index), self.unsure + self.rounding)
+        elif pending:
+            predicted, off = self.tokens + estimate, self.slack(estimate, len(pending))
+            self.taken = sorted([*self.taken, *pending])
+            self.pieces.clear()
+            self.counted = self.text.whole(self.taken)
+            self.tokens = self.counted[1]
+            if abs(self.tokens - predicted) > off + self.unsure or self.tokens > self.budget:
+                raise _NotAsPredicted
+            self.unsure = 0
+
+    def fits(self, index: int) -> bool:
+        """Look at the place of the line, and take it if the text with it is in the budget."""
+        if not self.taken:
+            whole = self.text.whole([index])
+            if whole[1] <= self.budget:
+                self.take(index, whole[1], 0, whole)
+            return bool(self.taken)
+        change = self.change(index)
+        if self.unsure and abs(self.tokens + change - self.budget) <= self.unsure + self.rounding:
             self.settle()  # one count that may decide about many lines
-        over = predicted + self.drift - self.budget
-        doubt += self.unsure
+        predicted = self.tokens + change
+        over, doubt = predicted - self.budget, self.unsure + self.rounding
         check = self.checks > 0 and abs(over) <= _NEAR
-        if check or -doubt < over <= doubt:
-            self.checks -= check
-            whole = text.whole([*taken[:place], index, *taken[place:]])
-            drift = self.checked(whole[1] - predicted, doubt)
-            if whole[1] > self.budget:
-                return False
-            self.drift, self.unsure, self.counted = drift, 0, whole
-        elif over > 0:
-            return False
-        else:
-            self.unsure, self.counted = doubt, None
-        self.total, self.saved = total, saved
-        taken.insert(place, index)
-        if len(taken) & (len(taken) - 1) == 0:
-            self.settle()
-        return True
+        if not check and not -doubt < over <= doubt:
+            if over <= 0:
+                self.take(index, predicted, doubt)
+            return bool(over <= 0)
+        self.checks -= check
+        whole = self.text.whole(sorted([*self.taken, index]))
+        if abs(whole[1] - predicted) > doubt:
+            raise _NotAsPredicted
+        if whole[1] <= self.budget:
+            self.take(index, whole[1], 0, whole)
+        return bool(whole[1] <= self.budget)
+
+    def change(self, index: int) -> Any:
+        """By how much the count of the text grows with the line."""
+        place = bisect(self.taken, index)
+        pieces = self.pieces.get(place)
+        if pieces is None:
+            pieces = self.pieces[place] = self.text.around(self.taken, place)
+        before, after, tokens = pieces
+        return self.text.part(before + self.text.lines[index] + after) - tokens
+
+    def take(
+        self, index: int, tokens: Any, unsure: int, counted: tuple[str, Any] | None = None
+    ) -> None:
+        self.taken.insert(bisect(self.taken, index), index)
+        self.tokens, self.unsure, self.counted = tokens, unsure, counted
+        self.pieces.clear()
 
     def settle(self) -> None:
         """Count the text of what is taken: from there, predictions are sure again."""
         if self.taken and self.counted is None:
             self.counted = self.text.whole(self.taken)
-            drift = self.counted[1] - (self.total - self.saved)
-            self.drift = self.checked(drift, self.unsure + self.rounding)
-            self.unsure = 0
-            if self.counted[1] > self.budget:
+            off = abs(self.counted[1] - self.tokens)
+            self.tokens = self.counted[1]
+            if off > self.unsure or self.tokens > self.budget:
                 raise _NotAsPredicted
-
-    def checked(self, drift: Any, doubt: int) -> Any:
-        if abs(drift - self.drift) > doubt:
-            raise _NotAsPredicted
-        return drift
+            self.unsure = 0
