@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import gc
+import math
 import random
+import threading
 import zlib
 from collections.abc import Callable
 from typing import Any
@@ -96,6 +98,37 @@ def test_a_real_tokenizer_is_given_little(sizes: str, budget: int) -> None:
         assert tokenizer.characters() == len(first.text)
 
 
+ODD_LINES: dict[str, Callable[[str, int], str]] = {
+    "all begin with a slash": lambda text, number: f"/notes/{number}: {text}",
+    "all begin with a slash and are of one size": lambda text, number: f"/n/{number:03}: the river",
+    "some begin with a slash": lambda text, number: "/" * (number % 3 == 0) + text,
+    "all are indented": lambda text, number: f"    {text}",
+    "some end in line breaks": lambda text, number: text + "\n" * (number % 4),
+}
+
+
+@pytest.mark.parametrize("separator", ["\n", ""])
+@pytest.mark.parametrize("budget", [500, 2_000, 4_000])
+@pytest.mark.parametrize("kind", ODD_LINES)
+def test_lines_that_merge_with_what_is_before_them_cost_no_more(
+    kind: str, budget: int, separator: str
+) -> None:
+    """The same limits where the cost of a line depends on the line before it."""
+    texts = talk(SIZES["from 4 to 13 words"])
+    entries = entries_of([ODD_LINES[kind](text, number) for number, text in enumerate(texts)])
+    ranking = random.Random(budget).sample(range(1_000), 1_000)
+    tokenizer, counts = Watched(real("o200k_base")), Counts()
+    options: dict[str, Any] = {"format": data_alone, "separator": separator, "header": ""}
+    rendered = sum(len(entry.data) for entry in entries)
+    first = pack(entries, ranking.copy, budget, tokenizer=tokenizer, counts=counts, **options)
+    assert first.omitted
+    assert tokenizer.characters() <= 40 * len(first.text) + 6 * rendered
+    assert (
+        pack(entries, ranking.copy, budget, tokenizer=tokenizer, counts=counts, **options) == first
+    )
+    assert tokenizer.characters() <= 12 * len(first.text)
+
+
 @pytest.mark.parametrize("separator", ["\n", " ", " | ", "\n\n---\n"])
 def test_other_separators_cost_no_more(separator: str) -> None:
     entries = entries_of(talk(SIZES["from 4 to 13 words"], 400))
@@ -166,20 +199,26 @@ ROUNDED: dict[str, Count] = {
     "words and a third": lambda text: int(len(text.split()) * 4 / 3),
     "a fraction": lambda text: len(text) / 3.7,
     "pairs of bytes, and 40": lambda text: len(text.encode()) // 2 + 40,
+    "a quarter, to the nearest": lambda text: round(len(text) / 4),
+    "a quarter, at least 1": lambda text: max(1, len(text) // 4),
+    "rounded up twice": lambda text: math.ceil(math.ceil(len(text) / 4) * 1.2),
+}
+COARSE: dict[str, Count] = {
+    "multiples of 8": lambda text: -(-real("o200k_base")(text) // 8) * 8,
+    "tens of characters, to the nearest": lambda text: round(len(text), -1),
 }
 
 
-@pytest.mark.parametrize("name", ROUNDED)
+@pytest.mark.parametrize("name", [*ROUNDED, *COARSE])
 def test_rounded_counts_give_the_literal_choice(name: str) -> None:
     draw = random.Random(name)
+    count = {**ROUNDED, **COARSE}[name]
     for _ in range(60):
         case = random_case(draw, most=40)
-        budget = budget_of(case, ROUNDED[name])
-        packed = pack(
-            case.entries, case.ranking.copy, budget, tokenizer=ROUNDED[name], **case.options
-        )
+        budget = budget_of(case, count)
+        packed = pack(case.entries, case.ranking.copy, budget, tokenizer=count, **case.options)
         assert packed == literal_context(
-            case.entries, case.ranking, budget, tokenizer=ROUNDED[name], **case.options
+            case.entries, case.ranking, budget, tokenizer=count, **case.options
         )
 
 
@@ -280,6 +319,60 @@ def test_no_function_whatever_brings_a_text_over_the_budget(
     assert context.tokens == count(context.text)
     assert context.tokens <= budget or not context.text
     assert len(context.entries) + len(context.left_out) == len(entries)
+
+
+def test_a_rounded_count_may_tie_on_both_sides() -> None:
+    """Half to even goes up here and down there: off by two, not by one."""
+    entries = entries_of(
+        ["we refund in so we", "in.", "river Prague weather to walked fine", "der."]
+    )
+    options: dict[str, Any] = {"format": data_alone, "separator": "\n", "header": ""}
+    count = ROUNDED["a quarter, to the nearest"]
+    packed = pack(entries, lambda: [2, 0, 3, 1], 14, tokenizer=count, **options)
+    assert [entry.key for entry in packed.entries] == ["chat:0000", "chat:0001", "chat:0002"]
+
+
+def test_overhead_only_for_a_text_that_has_anything_in_it() -> None:
+    """What an empty text counts says nothing of the others."""
+    entries = entries_of(["ok", "6 p"])
+    options: dict[str, Any] = {"format": data_alone, "separator": "", "header": " "}
+    count = real("o200k_base")
+    packed = pack(
+        entries, lambda: [1, 0], 5, tokenizer=lambda text: count(text) + 4 * bool(text), **options
+    )
+    assert packed.text == " ok"
+
+
+def test_a_run_of_one_character_is_not_cut_in_the_middle() -> None:
+    """Its count is not the sum of those of its parts."""
+    texts = ["000-->", "the weather was fine", "", "." * 66, " \u00a0"]
+    options: dict[str, Any] = {"format": data_alone, "separator": "\n", "header": ""}
+    entries, ranking = entries_of(texts), [0, 1, 3, 2, 4]
+    for name in ("o200k_base", "cl100k_base"):
+        for budget in range(15):
+            packed = pack(entries, ranking.copy, budget, tokenizer=real(name), **options)
+            expected = literal_context(entries, ranking, budget, tokenizer=real(name), **options)
+            assert packed.omitted == 0 or packed == expected
+
+
+def test_no_lock_is_held_while_a_tokenizer_runs() -> None:
+    """Another memory, in another thread, is packed meanwhile with another tokenizer."""
+    entries = entries_of(talk(SIZES["from 4 to 13 words"], 30))
+    waited = 0
+
+    def patient(text: str) -> int:
+        nonlocal waited
+        thread = threading.Thread(
+            target=lambda: pack(entries, lambda: range(30), 50, tokenizer=len, **PLAIN), daemon=True
+        )
+        thread.start()
+        thread.join(30)
+        assert not thread.is_alive()
+        waited += 1
+        return len(text)
+
+    pack(entries, lambda: range(30), 100, tokenizer=patient, **PLAIN)
+    assert waited > 5
 
 
 def test_a_random_tokenizer_never_has_the_last_word_on_an_uncounted_text() -> None:

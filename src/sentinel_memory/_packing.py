@@ -22,11 +22,10 @@ __all__ = ["Choice", "Counts", "choose", "choose_by_weight", "joined"]
 Count: TypeAlias = Callable[[str], Any]
 
 # In tokens.
-_DOUBT: Final = 3  # by how much the cost of a line alone may be off, and a sixteenth of it
+_DOUBT: Final = 3  # by how much the cost of a line alone may be off, and a sixth of it
 _SLACK: Final = 8  # by how much that of several lines may be off, and an eighth of it
 _NEAR: Final = 8  # how near the budget a prediction is worth a check
 _CHECKS: Final = 3  # how many of those are checked
-_FEW: Final = 4  # lines that are cheaper to look at one by one than to count with all others
 
 # In characters.
 _LEAST: Final = 16  # how much on either side of a place is looked at, up to the end of a word,
@@ -181,20 +180,33 @@ class _Text:
             self.asked[key] = tokens
         return tokens
 
-    def cost(self, index: int) -> Any:
-        """What the line adds between two separators."""
+    def _alone(self, line: str) -> tuple[str, str]:
+        """Two texts, of which the first one counts more by what the line alone adds."""
         separator = self.separator
-        return self.part(separator + self.lines[index] + separator) - self.part(separator)
+        if separator:
+            return separator + line + separator, separator
+        return line + line, line  # it touches other lines, so let it touch itself
+
+    def cost(self, line: str) -> Any:
+        """What a line alone adds, wherever it stands."""
+        text, without = self._alone(line)
+        return self.part(text) - self.part(without)
+
+    def nothing(self) -> Any:
+        """What is to be added to the costs of lines for the count of their text."""
+        text = joined(["a."], [0], separator=self.separator, header=self.header)
+        return self.part(text) - self.cost("a.")
 
     def least(self) -> Any:
         """The sum of the costs that are known, without asking for any other."""
-        separator, known = self.separator, self._known
-        nothing = known.get(hash(separator))
-        if nothing is None:
-            return 0
-        keys = [hash(separator + line + separator) for line in self.lines]
-        self.asked = {key: known[key] for key in keys if key in known}
-        return sum(self.asked[key] - nothing for key in keys if key in self.asked)
+        known, total = self._known, 0
+        if known:
+            for line in self.lines:
+                text, without = map(hash, self._alone(line))
+                if text in known and without in known:
+                    self.asked[text], self.asked[without] = known[text], known[without]
+                    total += known[text] - known[without]
+        return total
 
     def rounding(self) -> int:
         """By how much a difference of two counts may be off because they are rounded.
@@ -240,19 +252,23 @@ class _Text:
         )
 
 
-# A word is cut off where nearly all tokenizers cut anyway: before a space that is alone.
+# Cut where nearly all tokenizers cut anyway, before a space that is alone; or else not in a run.
 
 
 def _last_words(text: str) -> str:
     cut = text.rfind(" ", -_MOST, -_LEAST)
-    alone = cut > 0 and text[cut - 1] != " "
-    return text[cut:] if alone else text[-_MOST:]
+    if cut < 1 or text[cut - 1] == " ":
+        cut = max(0, len(text) - _MOST)
+        cut = len(text[:cut].rstrip(text[cut : cut + 1]))
+    return text[cut:]
 
 
 def _first_words(text: str) -> str:
     cut = text.find(" ", _LEAST, _MOST)
-    alone = cut > 0 and text[cut - 1] != " "
-    return text[:cut] if alone else text[:_MOST]
+    if cut < 1 or text[cut - 1] == " ":
+        rest = text[_MOST:]
+        cut = len(text) - len(rest.lstrip(text[_MOST - 1 : _MOST])) if rest else len(text)
+    return text[:cut]
 
 
 class _Walk:
@@ -262,11 +278,8 @@ class _Walk:
         self.text, self.budget, self.rounding = text, budget, rounding
         self.checks = _CHECKS
         self.taken: list[int] = []
-        # With the cost of the first line, which has no separator before it if there is no header.
-        self.tokens = text.part(text.header or "")
-        if not text.header:
-            self.tokens -= text.part(text.separator) - self.tokens
-        self.unsure = 0  # how far off that may be
+        self.tokens = text.nothing()  # of their text, as predicted since it was last counted
+        self.unsure = text.part(text.header) if text.header else 0  # how far off that may be
         self.counted: tuple[str, Any] | None = None  # the text of what is taken, if counted
         self.pending: list[int] = []  # lines that surely fit, not yet among the taken
         self.estimate: Any = 0  # what they cost
@@ -281,14 +294,14 @@ class _Walk:
 
     def takes(self, index: int) -> bool:
         """Take the line if the text with it is in the budget."""
-        cost = self.text.cost(index)
+        cost = self.text.cost(self.text.lines[index])
         while True:
             over = self.tokens + self.estimate + cost - self.budget
             if over + self.slack(self.estimate + cost, len(self.pending) + 1) <= -self.unsure:
                 self.pending.append(index)
                 self.estimate += cost
                 return True
-            doubt = _DOUBT + cost // 16 + 2 * self.rounding + self.unsure
+            doubt = _DOUBT + cost // 6 + 2 * self.rounding + self.unsure
             if self.pending:
                 doubt += self.slack(self.estimate, len(self.pending))
             if over > doubt:
@@ -298,23 +311,18 @@ class _Walk:
             self.take_pending()
 
     def slack(self, estimate: Any, lines: int) -> Any:
+        """By how much the sum of costs of some lines may be off."""
         return _SLACK + estimate / 8 + self.rounding * lines
 
     def take_pending(self) -> None:
-        pending, estimate = self.pending, self.estimate
-        self.pending, self.estimate = [], 0
-        if self.taken and len(pending) <= _FEW:
-            for index in pending:
-                self.take(index, self.tokens + self.change(index), self.unsure + self.rounding)
-        elif pending:
-            predicted, off = self.tokens + estimate, self.slack(estimate, len(pending))
-            self.taken = sorted([*self.taken, *pending])
+        """Take what surely fits, and count it with the rest."""
+        if self.pending:
+            predicted = self.tokens + self.estimate
+            off = self.unsure + self.slack(self.estimate, len(self.pending))
+            self.taken = sorted([*self.taken, *self.pending])
             self.pieces.clear()
-            self.counted = self.text.whole(self.taken)
-            self.tokens = self.counted[1]
-            if abs(self.tokens - predicted) > off + self.unsure or self.tokens > self.budget:
-                raise _NotAsPredicted
-            self.unsure = 0
+            self.pending, self.estimate = [], 0
+            self.count(predicted, off)
 
     def fits(self, index: int) -> bool:
         """Look at the place of the line, and take it if the text with it is in the budget."""
@@ -358,11 +366,12 @@ class _Walk:
         self.pieces.clear()
 
     def settle(self) -> None:
-        """Count the text of what is taken: from there, predictions are sure again."""
+        """Count what is taken, if it is not: from there, predictions are sure again."""
         if self.taken and self.counted is None:
-            self.counted = self.text.whole(self.taken)
-            off = abs(self.counted[1] - self.tokens)
-            self.tokens = self.counted[1]
-            if off > self.unsure or self.tokens > self.budget:
-                raise _NotAsPredicted
-            self.unsure = 0
+            self.count(self.tokens, self.unsure)
+
+    def count(self, predicted: Any, off: Any) -> None:
+        self.counted = self.text.whole(self.taken)
+        self.tokens, self.unsure = self.counted[1], 0
+        if abs(self.tokens - predicted) > off or self.tokens > self.budget:
+            raise _NotAsPredicted
