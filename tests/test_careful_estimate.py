@@ -659,6 +659,45 @@ TABLE = [
         22,
         24,
     ),
+    Row(
+        "Lithuanian",
+        "Noriu užsisakyti staliuką prie lango penktadienio vakarui, "
+        "mano dukra alergiška riešutams.",
+        33,
+        39,
+    ),
+    Row(
+        "Estonian",
+        "Palun jätke meile reede õhtuks laud akna äärde, sest mu tütar ei tohi pähkleid süüa.",
+        34,
+        39,
+    ),
+    Row(
+        "Finnish",
+        "Varatkaa meille pöytä ikkunan vierestä perjantai-illaksi, "
+        "koska tyttäreni on allerginen pähkinöille.",
+        32,
+        38,
+    ),
+    Row(
+        "Basque",
+        "Gorde mahai bat leiho ondoan ostiral gauerako, nire alabak ezin baitu intxaurrik jan.",
+        28,
+        31,
+    ),
+    Row(
+        "Malay",
+        "Tolong simpan sebuah meja di tepi tingkap untuk malam Jumaat "
+        "kerana anak saya alah kepada kacang.",
+        24,
+        30,
+    ),
+    Row(
+        "Kazakh",
+        "Жұма күні кешке терезенің жанынан төрт адамға үстел дайындап қойыңызшы.",
+        25,
+        59,
+    ),
 ]
 ENGLISH = [row for row in TABLE if row.kind in ("English", "English dialogue", "English notes")]
 IDS = [f"{number} {row.kind}" for number, row in enumerate(TABLE)]
