@@ -3,13 +3,27 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from typing import Any, Final, NamedTuple
 
 from .entry import Entry, entry_from_state
 from .errors import DamagedStoreError
 from .retention import Compaction
+from .stores._protocol import Section
 
-__all__ = ["RESERVED", "VERSION", "Document", "LoadResult", "Rejected", "read_document", "storable"]
+__all__ = [
+    "RESERVED",
+    "VERSION",
+    "Document",
+    "LoadResult",
+    "Rejected",
+    "read_document",
+    "restore_section",
+    "section_text",
+    "storable",
+    "stored_forms",
+]
 
 VERSION: Final = 1
 RESERVED: Final = frozenset({"version", "entries", "rejected"})  # no names of sections
@@ -90,3 +104,29 @@ def storable(value: Any) -> Any:
         return json.loads(json.dumps(value, allow_nan=False))
     except (TypeError, RecursionError) as error:
         raise ValueError(f"not JSON data: {error}") from None
+
+
+def restore_section(name: str, section: Section, value: Any, now: int) -> list[Rejected]:
+    """Restore a section; one that is malformed is empty, and what it was is returned."""
+    try:
+        section.restore(value, now=now)
+    except ValueError as error:
+        section.clear()
+        return [Rejected(value, f"section {name}: {error}")]
+    return []
+
+
+def stored_forms(rejected: Iterable[Rejected]) -> Iterator[dict[str, Any]]:
+    """What the section ``rejected`` keeps of them."""
+    for raw, reason in rejected:
+        # What came from a file is JSON; a program may hand over anything, and that is not kept.
+        with suppress(ValueError):
+            yield {"entry": storable(raw), "reason": storable(reason)}
+
+
+def section_text(name: str, value: Any) -> str:
+    """A section as JSON text, or a ``DamagedStoreError``."""
+    try:
+        return json.dumps(value, allow_nan=False)
+    except (TypeError, ValueError, RecursionError) as error:
+        raise DamagedStoreError(f"its section {name!r} is not JSON data: {error}") from None

@@ -8,17 +8,26 @@ from __future__ import annotations
 import json
 import math
 import time
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import ExitStack, contextmanager, suppress
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from threading import local
 from typing import Any, Final, NamedTuple, NoReturn, Self, TypeVar
 
 from ._checks import brief, check_callable, check_methods, check_str
-from ._document import RESERVED, VERSION, LoadResult, Rejected, read_document, storable
+from ._document import (
+    RESERVED,
+    VERSION,
+    LoadResult,
+    read_document,
+    restore_section,
+    section_text,
+    storable,
+    stored_forms,
+)
 from ._entries import EntrySet
 from ._locks import Locks
 from ._numbers import LAST_EXPIRY, finite_real, whole_option
-from .errors import DamagedStoreError, StoreConflictError
+from .errors import StoreConflictError
 from .retention import Compaction
 from .stores._protocol import Attachment, Section, State, Store
 
@@ -199,7 +208,7 @@ class Kept:
                 raise ValueError(f"the document already has a section {name!r}")
             if name in self._unknown:
                 value = json.loads(self._unknown[name])
-                self._rejected += _stored_forms(_restore_section(name, section, value, now))
+                self._rejected += stored_forms(restore_section(name, section, value, now))
                 del self._unknown[name]
             self._sections[name] = section
         return _Attachment(self)
@@ -313,7 +322,7 @@ class Kept:
         document = read_document(_EMPTY if state is None else state)
         sections = document.sections
         unknown = {
-            name: _section_text(name, value)
+            name: section_text(name, value)
             for name, value in sections.items()
             if name not in self._sections
         }
@@ -324,7 +333,7 @@ class Kept:
                 self._entries.replace_all(document.entries)
                 for name, section in self._sections.items():
                     if name in sections:
-                        rejected += _restore_section(name, section, sections[name], now)
+                        rejected += restore_section(name, section, sections[name], now)
                     else:
                         section.clear()
             except BaseException:
@@ -333,7 +342,7 @@ class Kept:
                     section.restore(undo[1][name], now=now)
                 raise
             self._unknown = unknown
-            self._rejected = [*document.rejected_before, *_stored_forms(rejected)]
+            self._rejected = [*document.rejected_before, *stored_forms(rejected)]
             self._changes += 1
             compaction = self._compact(now) if self._entries.over_limit() else None
         return LoadResult(len(document.entries), len(rejected), tuple(rejected), compaction)
@@ -393,27 +402,3 @@ class _Attachment:
                 yield now
                 memory._changes += 1
             memory._autosave(now)
-
-
-def _restore_section(name: str, section: Section, value: Any, now: int) -> list[Rejected]:
-    """Restore a section; one that is malformed is empty, and what it was is returned."""
-    try:
-        section.restore(value, now=now)
-    except ValueError as error:
-        section.clear()
-        return [Rejected(value, f"section {name}: {error}")]
-    return []
-
-
-def _stored_forms(rejected: Iterable[Rejected]) -> Iterator[dict[str, Any]]:
-    for raw, reason in rejected:
-        # What came from a file is JSON; a program may hand over anything, and that is not kept.
-        with suppress(ValueError):
-            yield {"entry": storable(raw), "reason": storable(reason)}
-
-
-def _section_text(name: str, value: Any) -> str:
-    try:
-        return json.dumps(value, allow_nan=False)
-    except (TypeError, ValueError, RecursionError) as error:
-        raise DamagedStoreError(f"its section {name!r} is not JSON data: {error}") from None
