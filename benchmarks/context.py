@@ -128,7 +128,7 @@ def time_with_the_estimator() -> None:
 
 
 def growth() -> None:
-    """At 100 entries and at 100,000."""
+    """From 100 entries to 100,000."""
     rows = []
     for size in (100, 1_000, 10_000, 100_000):
         memory, _ = memory_of(size)

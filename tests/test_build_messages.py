@@ -550,7 +550,9 @@ def test_a_message_that_no_client_takes_is_an_error(
 
 def test_what_is_no_memory_or_transcript_is_named() -> None:
     memory, transcript = conversation(turns=1)
-    with pytest.raises(TypeError, match="memory must be an object with the method get_context; T"):
+    with pytest.raises(
+        TypeError, match="memory must be an object with the methods get_context, tokenizer; T"
+    ):
         build_messages(transcript, memory, "q", token_budget=99)  # type: ignore[arg-type]
     with pytest.raises(TypeError, match="transcript must be an object with the method recent; l"):
         build_messages(memory, [], "q", token_budget=99)  # type: ignore[arg-type]

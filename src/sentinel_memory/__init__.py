@@ -24,7 +24,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from ._document import LoadResult
+from ._document import LoadResult, Rejected
 from ._numbers import DEFAULTS
 from .context import Context, careful_estimate, estimate_tokens, one_line
 from .entry import Entry, Match
@@ -49,6 +49,7 @@ __all__ = [
     "Memory",
     "MemoryStore",
     "RecallIndex",
+    "Rejected",
     "Remembered",
     "SentinelMemoryError",
     "Stats",
@@ -83,3 +84,7 @@ def __getattr__(name: str) -> Any:
 
         return version("sentinel-memory")
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_LAZY, "__version__"})

@@ -33,7 +33,7 @@ def check_methods(
 
 
 def brief(value: object) -> str:
-    """A wrong value in a message: a number as it is, anything else by its type alone."""
+    """A wrong value in a message: a number as it is, anything else by its type (and length)."""
     if isinstance(value, (list, tuple)):
         return f"a {type(value).__name__} of {len(value)} items"
     if isinstance(value, int) and value.bit_length() > 1_000:

@@ -6,6 +6,7 @@ No lock, no clock, no store: the caller passes ``now`` and keeps other threads o
 from __future__ import annotations
 
 import heapq
+import math
 from collections.abc import Iterable
 from contextlib import suppress
 from operator import attrgetter
@@ -33,6 +34,7 @@ class EntrySet:
         self._serials: dict[str, int] = {}
         self._entries: dict[int, Entry] = {}
         self._expiries = LazyHeap(self._entries)  # (expiry, serial)
+        self._newest = -math.inf  # the latest time that an entry had
         self._by_time = True  # whether entries came in the order of their times
         self._order = EvictionOrder(self._entries, self._window)
 
@@ -181,7 +183,8 @@ class EntrySet:
         serial = self._last_serial
         self._serials[entry.key] = serial
         self._entries[serial] = entry
-        self._by_time = self._by_time and entry._updated_ms >= self._order.newest
+        self._by_time = self._by_time and entry._updated_ms >= self._newest
+        self._newest = max(self._newest, entry._updated_ms)
         self._order.add(serial, entry)
         if entry._expires_ms is not None:
             self._expiries.push((entry._expires_ms, serial))

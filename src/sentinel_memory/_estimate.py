@@ -87,9 +87,10 @@ def careful_estimate(text: str) -> int:
     """A count of tokens that is seldom too low, for a hard limit without a tokenizer.
 
     Knows that other languages, code, numbers and misspelt words cost more than English prose. For
-    that it says about a third more than OpenAI's ``o200k_base`` and ``cl100k_base``; for the
-    rest up to twice as much. It can be too low for rare Chinese characters, long compounds, and
-    languages that few vocabularies know: of paragraphs in 90 languages, for 2 in 1,000.
+    English prose it says about a third more than OpenAI's ``o200k_base`` and ``cl100k_base``, for
+    the rest mostly a tenth to two thirds more. It can be too low for rare Chinese characters, long
+    compounds, and languages that few vocabularies know: of paragraphs in 90 languages, for 2 in
+    1,000.
 
     >>> careful_estimate("my name is Jakub"), careful_estimate("jmenuji se Jakub Žižka")
     (7, 16)

@@ -65,8 +65,8 @@ class Kept:
         self._unknown: dict[str, str] = {}  # sections that nothing is attached to, as JSON text
         self._rejected: list[Any] = []
         self._changes = self._saved_changes = 0
-        self._overdue = False  # whether an automatic save failed, and none after it was done
-        self._refused = False  # whether the last load failed after the store had been read
+        self._overdue = False  # whether an automatic save failed, and none was done since
+        self._refused = False  # whether what is here may be less than what the store was read for
         self._counters = _Counters()
         self._deferred: list[Compaction] | None = None  # a list while a transaction runs
 
@@ -150,7 +150,8 @@ class Kept:
         ``StoreConflictError``. Inside ``change``, a plain function, nothing is saved, and changes
         by other threads wait; what they read meanwhile is how far it has come. If it raises, the
         memory is as loaded. ``on_evict`` is called after the save, for the attempt that was saved.
-        Returns what ``change`` returned.
+        If the save fails otherwise, the change stays in memory and the next save writes it.
+        Returns what ``change`` returned; ``RuntimeError`` without a store.
         """
         store = self._need_store("transact")
         check_callable("change", change)
@@ -279,7 +280,7 @@ class Kept:
         self._saved_changes = changes
         self._overdue = False
 
-    def _to_report(self, compaction: Compaction | None) -> Compaction | None:
+    def _report_or_defer(self, compaction: Compaction | None) -> Compaction | None:
         """What ``on_evict`` is to be called with as soon as no lock is held."""
         if compaction is None or self._on_evict is None:
             return None

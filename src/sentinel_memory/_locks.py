@@ -34,11 +34,11 @@ def _register(locks: Locks) -> None:
     global _handled
     with _changing_every:
         _every.add(locks)
-    if not _handled and hasattr(os, "register_at_fork"):
-        _handled = True
-        os.register_at_fork(
-            before=_before_fork, after_in_parent=_in_parent, after_in_child=_in_child
-        )
+        if not _handled and hasattr(os, "register_at_fork"):
+            _handled = True
+            os.register_at_fork(
+                before=_before_fork, after_in_parent=_in_parent, after_in_child=_in_child
+            )
 
 
 def _before_fork() -> None:

@@ -1,4 +1,4 @@
-"""The one rule for numbers, and every default in one table.
+"""The one rule for numbers, and the defaults of a memory in one table.
 
 A numeric option that is not a finite real number in its range is ignored and the documented
 default is used; it is never clamped. ``bool`` is not a number. Zero is one where the range has it.

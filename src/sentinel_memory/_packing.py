@@ -5,8 +5,8 @@ tokenizers are local, though: what a line costs depends on the line and on a few
 on either side of it. So what a line costs alone says whether it surely fits, or surely does not.
 Between the two, the piece of the text around its place is counted without it and with it. A whole
 text is counted only now and then, to see whether the sum of all that still is what the tokenizer
-says, and at the end. The same choice comes out, and a tokenizer that is not local is noticed by
-the difference and gets the literal procedure.
+says, and at the end. The same choice comes out. A tokenizer that is not local is nearly always
+noticed by the difference, and gets the literal procedure; the budget holds in any case.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ Count: TypeAlias = Callable[[str], Any]
 
 # In tokens.
 _DOUBT: Final = 3  # by how much the cost of a line alone may be off, and a sixth of it
-_SLACK: Final = 8  # by how much that of several lines may be off, and an eighth of it
+_SLACK: Final = 8  # by how much the sum of those of several lines may be off, and an eighth of it
 _NEAR: Final = 8  # how near the budget a prediction is worth a check
 _CHECKS: Final = 3  # how many of those are checked
 
@@ -121,7 +121,7 @@ def choose(
         return Choice(everything, [], *whole), text.asked
     ranking = rank()
     rounding = text.rounding()
-    for allowed in (rounding, rounding or 2):
+    for allowed in (rounding,) if rounding else (0, 2):
         try:
             return _Walk(text, budget, allowed).choose(ranking), text.asked
         except _NotAsPredicted:
@@ -281,13 +281,10 @@ class _Walk:
         self.tokens = text.nothing()  # of their text, as predicted since it was last counted
         self.unsure = text.part(text.header) if text.header else 0  # how far off that may be
         self.counted: tuple[str, Any] | None = None  # the text of what is taken, if counted
-        self.pending: list[int] = []  # lines that surely fit, not yet among the taken
-        self.estimate: Any = 0  # what they cost
         self.pieces: dict[int, tuple[str, str, Any]] = {}  # around a place in what is taken
 
     def choose(self, ranking: Sequence[int]) -> Choice:
         left_out = [index for index in ranking if not self.takes(index)]
-        self.take_pending()
         self.settle()
         text, tokens = self.counted or self.text.whole([])
         return Choice(self.taken, left_out, text, tokens)
@@ -295,59 +292,38 @@ class _Walk:
     def takes(self, index: int) -> bool:
         """Take the line if the text with it is in the budget."""
         cost = self.text.cost(self.text.lines[index])
-        while True:
-            over = self.tokens + self.estimate + cost - self.budget
-            if over + self.slack(self.estimate + cost, len(self.pending) + 1) <= -self.unsure:
-                self.pending.append(index)
-                self.estimate += cost
-                return True
-            doubt = _DOUBT + cost // 6 + 2 * self.rounding + self.unsure
-            if self.pending:
-                doubt += self.slack(self.estimate, len(self.pending))
-            if over > doubt:
-                return False
-            if not self.pending:
-                return self.fits(index)
-            self.take_pending()
-
-    def slack(self, estimate: Any, lines: int) -> Any:
-        """By how much the sum of costs of some lines may be off."""
-        return _SLACK + estimate / 8 + self.rounding * lines
-
-    def take_pending(self) -> None:
-        """Take what surely fits, and count it with the rest."""
-        if self.pending:
-            predicted = self.tokens + self.estimate
-            off = self.unsure + self.slack(self.estimate, len(self.pending))
-            self.taken = sorted([*self.taken, *self.pending])
-            self.pieces.clear()
-            self.pending, self.estimate = [], 0
-            self.count(predicted, off)
+        unsure = (self.unsure or _SLACK) + cost / 8 + self.rounding
+        if self.tokens + cost + unsure <= self.budget:
+            self.take(index, self.tokens + cost, unsure)
+            return True
+        doubt = self.unsure + _DOUBT + cost // 6 + 2 * self.rounding
+        if self.tokens + cost - self.budget > doubt:
+            return False
+        if self.taken and self.unsure:
+            self.settle()
+            return self.takes(index)
+        return self.fits(index)
 
     def fits(self, index: int) -> bool:
         """Look at the place of the line, and take it if the text with it is in the budget."""
-        if not self.taken:
-            whole = self.text.whole([index])
-            if whole[1] <= self.budget:
-                self.take(index, whole[1], 0, whole)
-            return bool(self.taken)
-        change = self.change(index)
-        if self.unsure and abs(self.tokens + change - self.budget) <= self.unsure + self.rounding:
-            self.settle()  # one count that may decide about many lines
-        predicted = self.tokens + change
-        over, doubt = predicted - self.budget, self.unsure + self.rounding
+        predicted, doubt = self.tokens, math.inf
+        if self.taken:
+            predicted, doubt = self.tokens + self.change(index), self.rounding
+        over = predicted - self.budget
         check = self.checks > 0 and abs(over) <= _NEAR
-        if not check and not -doubt < over <= doubt:
-            if over <= 0:
-                self.take(index, predicted, doubt)
-            return bool(over <= 0)
-        self.checks -= check
-        whole = self.text.whole(sorted([*self.taken, index]))
-        if abs(whole[1] - predicted) > doubt:
-            raise _NotAsPredicted
-        if whole[1] <= self.budget:
+        if check or -doubt < over <= doubt:
+            self.checks -= check
+            whole = self.text.whole(sorted([*self.taken, index]))
+            if abs(whole[1] - predicted) > doubt:
+                raise _NotAsPredicted
+            if whole[1] > self.budget:
+                return False
             self.take(index, whole[1], 0, whole)
-        return bool(whole[1] <= self.budget)
+        elif over > 0:
+            return False
+        else:
+            self.take(index, predicted, self.rounding)
+        return True
 
     def change(self, index: int) -> Any:
         """By how much the count of the text grows with the line."""
@@ -359,7 +335,7 @@ class _Walk:
         return self.text.part(before + self.text.lines[index] + after) - tokens
 
     def take(
-        self, index: int, tokens: Any, unsure: int, counted: tuple[str, Any] | None = None
+        self, index: int, tokens: Any, unsure: Any, counted: tuple[str, Any] | None = None
     ) -> None:
         self.taken.insert(bisect(self.taken, index), index)
         self.tokens, self.unsure, self.counted = tokens, unsure, counted
@@ -368,10 +344,8 @@ class _Walk:
     def settle(self) -> None:
         """Count what is taken, if it is not: from there, predictions are sure again."""
         if self.taken and self.counted is None:
-            self.count(self.tokens, self.unsure)
-
-    def count(self, predicted: Any, off: Any) -> None:
-        self.counted = self.text.whole(self.taken)
-        self.tokens, self.unsure = self.counted[1], 0
-        if abs(self.tokens - predicted) > off or self.tokens > self.budget:
-            raise _NotAsPredicted
+            predicted, unsure = self.tokens, self.unsure
+            self.counted = self.text.whole(self.taken)
+            self.tokens, self.unsure = self.counted[1], 0
+            if abs(self.tokens - predicted) > unsure or self.tokens > self.budget:
+                raise _NotAsPredicted

@@ -80,8 +80,8 @@ class _Kinds(dict[str, str]):
 _KINDS: Final = _Kinds()
 
 
-class _Marks(dict[str, str]):
-    """Character to "m", if nothing but a mark is left of it, or to "x"."""
+class _IsMark(dict[str, str]):
+    """Character to "m", if nothing but a mark is left of it after folding, or to "x"."""
 
     def __missing__(self, char: str) -> str:
         first = unicodedata.normalize("NFKD", char)[0]
@@ -91,17 +91,17 @@ class _Marks(dict[str, str]):
 
 
 _FOLD_AWAY: Final = frozenset(_DROPPED)
-_MARKS: Final = _Marks()
-_MOST_MARKS: Final = 30
-_MANY_MARKS: Final = re.compile(f"m{{{_MOST_MARKS}}}(m+)")
+_IS_MARK: Final = _IsMark()
+_MOST_IS_MARK: Final = 30
+_MANY_IS_MARK: Final = re.compile(f"m{{{_MOST_IS_MARK}}}(m+)")
 
 
 def _without_piles(text: str) -> str:
     """The text with at most 30 marks in a row."""
-    marks = "".join(map(_MARKS.__getitem__, text))
+    marks = "".join(map(_IS_MARK.__getitem__, text))
     kept = []
     start = 0
-    for pile in _MANY_MARKS.finditer(marks):
+    for pile in _MANY_IS_MARK.finditer(marks):
         kept.append(text[start : pile.start(1)])
         start = pile.end()
     return "".join([*kept, text[start:]]) if kept else text

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager
+from datetime import timedelta
 from typing import Any
 
 from ._heap import LazyHeap
@@ -37,8 +38,11 @@ class Cache:
         self._values: dict[int, tuple[str, Any, int | None]] = {}  # key, value, expiry
         self._expiries = LazyHeap(self._values)
 
-    def put(self, key: str, value: Any, *, ttl: object = None) -> None:
-        """Keep ``value`` for ``ttl`` seconds (or a ``timedelta``; default: ``cache_ttl``)."""
+    def put(self, key: str, value: Any, *, ttl: float | timedelta | None = None) -> None:
+        """Keep ``value`` for ``ttl`` seconds, or a ``timedelta``.
+
+        Without one that is more than 0, for the ``cache_ttl`` of the memory.
+        """
         key = check_key(key)
         duration = milliseconds(ttl) or self._ttl
         now = self._now()

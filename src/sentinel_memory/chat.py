@@ -150,16 +150,16 @@ def build_messages(
     >>> prompt.tokens == count_messages(prompt.messages), prompt.turns_used
     (True, 1)
     """
-    check_methods("memory", memory, ("get_context",))
+    check_methods("memory", memory, ("get_context", "tokenizer"))
     check_methods("transcript", transcript, ("recent",))
     _check_prompt_text("user_text", user_text)
     _check_prompt_text("instructions", instructions)
     if not user_text.strip():
         raise ValueError("user_text must not be empty")
     check_callable("tokenizer", tokenizer, optional=True)
-    count = _Count(memory._tokenizer if tokenizer is None else tokenizer, per_message_overhead)
-    budget = _checked_budget("token_budget", token_budget)
-    at_most = None if memory_budget is None else _checked_budget("memory_budget", memory_budget)
+    count = _Count(memory.tokenizer if tokenizer is None else tokenizer, per_message_overhead)
+    budget = _budget("token_budget", token_budget)
+    at_most = None if memory_budget is None else _budget("memory_budget", memory_budget)
 
     system = [{"role": "system", "content": instructions}] if instructions else []
     newest = {"role": "user", "content": user_text}
@@ -296,7 +296,8 @@ def _check_prompt_text(name: str, text: object) -> None:
     check_text(text, name)  # type: ignore[arg-type]
 
 
-def _checked_budget(name: str, value: object) -> Any:
+def _budget(name: str, value: object) -> Any:
+    """A checked budget, whole if it can be."""
     number = checked_budget(value, name)
     return int(number) if number % 1 == 0 else number
 

@@ -26,7 +26,7 @@ class Entry:
     """
 
     # Inside, time is whole epoch milliseconds, and the data is only in the line for a prompt, since
-    # every context needs that of every entry: "key: data", with data but a string as its JSON text.
+    # every context needs that of every entry: "key: data". What is no string is there as JSON text.
     __slots__ = (
         "_created_ms",
         "_expires_ms",

@@ -36,5 +36,6 @@ class DamagedStoreError(SentinelMemoryError, ValueError):
 class StoreConflictError(SentinelMemoryError):
     """The stored document changed since this store last read or wrote it; nothing was written.
 
-    Both states are intact: the other one in the store, this one in the memory.
+    Both states are intact: the other one in the store, this one in the memory. The same if the
+    store was read, but the memory could not take over what it has: then load again first.
     """

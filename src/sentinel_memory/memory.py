@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable, Iterator
 from datetime import timedelta
 from os import PathLike
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple, Self, TypeAlias
 
 from ._checks import check_callable, check_methods, check_str
 from ._entries import EntrySet
@@ -80,8 +80,8 @@ class Memory(Kept):
     - ``recency_window``, ``cache_ttl``, ``working_ttl``: seconds or a ``timedelta``, more than 0
       (24 hours, 5 minutes, 1 hour)
     - ``on_evict``: a plain function, called with a ``Compaction`` after a ``remember`` or
-      ``transact`` that removed something; what it raises reaches the caller and undoes nothing.
-      One that remembers in a full memory calls itself again
+      ``transact`` that removed something, or only what had expired; what it raises reaches the
+      caller and undoes nothing. One that remembers in a full memory calls itself again
     - ``index``: a ``RecallIndex``, for this memory alone (``WordIndex()``)
     - ``clock``: gives epoch seconds (``time.time``)
 
@@ -133,13 +133,18 @@ class Memory(Kept):
             self.load()
 
     @classmethod
-    def open(cls, path: str | PathLike[str], **options: Any) -> Memory:
+    def open(cls, path: str | PathLike[str], **options: Any) -> Self:
         """A memory in the JSON file ``path``, saved after every change.
 
         ``options`` are those of ``Memory``. A missing file is an empty memory; a damaged one is a
         ``DamagedStoreError`` and stays as it is.
         """
         return cls(store=JsonFileStore(path), **{"autosave": True, **options})
+
+    @property
+    def tokenizer(self) -> Tokenizer:
+        """What ``get_context`` counts with if it is given no other."""
+        return self._tokenizer
 
     # Entries
 
@@ -184,7 +189,7 @@ class Memory(Kept):
                     over = self._entries.over_limit()
                     compaction = self._compact(now) if over else None
                     kept = self._entries.stored(entry.key) is entry
-                report = self._to_report(compaction)
+                report = self._report_or_defer(compaction)
                 self._autosave(now)
         finally:
             # Also when the save failed: what was evicted is out of the memory all the same.
@@ -241,8 +246,8 @@ class Memory(Kept):
     def forget(self, key: str) -> bool:
         """Remove the entry of that key, whatever its state; ``True`` if it was live.
 
-        With autosave it is gone from the store too when this returns. If the save raises, the same
-        call again saves, though there is nothing left to remove.
+        What a load rejected under that key goes too. With autosave all is gone from the store when
+        this returns; if the save raises, the same call again saves.
         """
         key = check_key(key)
         now = self._now()
@@ -278,7 +283,7 @@ class Memory(Kept):
         with self._locks.writing:
             with self._locks.state:
                 compaction = self._compact(now)
-                changed = bool(compaction.expired or compaction.evicted)
+                changed = bool(compaction.expired)  # over the limit it never is
                 self._changes += changed
             if changed or self._overdue:
                 self._autosave(now)

@@ -79,7 +79,6 @@ class EvictionOrder:
         self._window = window
         self._groups: dict[float, LazyHeap] = {}  # by importance: (updated, serial)
         self._changed: set[float] = set()  # importances whose head may be another one now
-        self.newest: float = -math.inf  # the latest time that an entry had
         self._forget_heads()
 
     def _forget_heads(self) -> None:
@@ -96,7 +95,6 @@ class EvictionOrder:
             group = self._groups[entry._importance] = LazyHeap(self._entries)
         group.push((entry._updated_ms, serial))
         self._changed.add(entry._importance)
-        self.newest = max(self.newest, entry._updated_ms)
 
     def discard(self, entry: Entry) -> None:
         """Let go of an entry that has just left ``entries``."""

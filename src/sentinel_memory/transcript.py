@@ -33,8 +33,9 @@ _TOOL_CHARS: Final = 20_000
 class Turn:
     """One completed turn; immutable.
 
-    ``sequence`` numbers the turns of a transcript from 1 on and orders them; ``at`` is when the
-    turn was completed, in epoch seconds with millisecond resolution.
+    ``user`` is what the user said, ``assistant`` the answer. ``sequence`` numbers the turns of a
+    transcript from 1 on and orders them; ``at`` is when the turn was completed, in epoch seconds
+    with millisecond resolution.
     """
 
     sequence: int
@@ -148,7 +149,10 @@ class Transcript:
         return OpenTurn(self, self._checked_user(user))
 
     def recent(self, n: float | None = None) -> list[Turn]:
-        """The newest ``n`` turns, oldest first; all that are kept without a whole ``n`` >= 0."""
+        """The newest ``n`` turns, oldest first.
+
+        All that are kept, if ``n`` is not a whole number of at least 0.
+        """
         with self._memory.read():
             turns = self._section.turns
         return list(turns[max(0, len(turns) - whole(n, len(turns), least=0)) :])
