@@ -144,7 +144,7 @@ def test_overwriting_one_key_for_ever_does_not_pile_up_anything() -> None:
     order = memory._entries._order
     heaps = [memory._entries._expiries, *order._groups.values()]
     for heads in (order._future, order._fresh, order._stale):
-        heaps += [heads.by_worth, heads.by_age]
+        heaps += [heads.by_worth, heads.by_age, heads.by_youth]
     assert max(len(heap._items) for heap in heaps) < 60
 
 

@@ -194,8 +194,7 @@ class _Text:
 
     def nothing(self) -> Any:
         """What is to be added to the costs of lines for the count of their text."""
-        text = joined(["a."], [0], separator=self.separator, header=self.header)
-        return self.part(text) - self.cost("a.")
+        return self.part(self.header) if self.header else self.part("a.") - self.cost("a.")
 
     def least(self) -> Any:
         """The sum of the costs that are known, without asking for any other."""
@@ -279,7 +278,7 @@ class _Walk:
         self.checks = _CHECKS
         self.taken: list[int] = []
         self.tokens = text.nothing()  # of their text, as predicted since it was last counted
-        self.unsure = text.part(text.header) if text.header else 0  # how far off that may be
+        self.unsure: Any = 0  # how far off that may be
         self.counted: tuple[str, Any] | None = None  # the text of what is taken, if counted
         self.pieces: dict[int, tuple[str, str, Any]] = {}  # around a place in what is taken
 
@@ -307,7 +306,7 @@ class _Walk:
     def fits(self, index: int) -> bool:
         """Look at the place of the line, and take it if the text with it is in the budget."""
         predicted, doubt = self.tokens, math.inf
-        if self.taken:
+        if self.taken or self.text.header:
             predicted, doubt = self.tokens + self.change(index), self.rounding
         over = predicted - self.budget
         check = self.checks > 0 and abs(over) <= _NEAR

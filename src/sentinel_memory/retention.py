@@ -71,7 +71,7 @@ class EvictionOrder:
     head that is out of the freshness window, or in the future after a clock went back, does not
     change. Inside the window all retentions fall at the same pace, so that ``importance + 0.1 *
     updated / window`` orders them at any time. Heads therefore wait in one heap for each of the
-    three, and move on to the next as time does; only when it goes back, all are placed anew.
+    three, and move from one to the next as time does, forth and back.
     """
 
     def __init__(self, entries: Mapping[int, Entry], window: float) -> None:
@@ -79,9 +79,6 @@ class EvictionOrder:
         self._window = window
         self._groups: dict[float, LazyHeap] = {}  # by importance: (updated, serial)
         self._changed: set[float] = set()  # importances whose head may be another one now
-        self._forget_heads()
-
-    def _forget_heads(self) -> None:
         self._asked = -math.inf
         self._heads: dict[float, int] = {}  # importance -> serial
         self._future = _Heads()  # in the order of retention
@@ -111,13 +108,14 @@ class EvictionOrder:
 
     def first_to_go(self, *, now: int) -> int:
         """The serial number of the lowest retention; between equals, of the oldest."""
-        if now < self._asked:
-            self._forget_heads()
-            self._changed.update(self._groups)
-        self._asked = now
         self._update_heads(now)
-        self._move_on(self._future, now)
-        self._move_on(self._fresh, now)
+        if now >= self._asked:
+            self._move(self._future, now, back=False)
+            self._move(self._fresh, now, back=False)
+        else:
+            self._move(self._stale, now, back=True)
+            self._move(self._fresh, now, back=True)
+        self._asked = now
         return min(self._key(serial, now) for serial in self._candidates())[-1]
 
     def _key(self, serial: int, now: int) -> tuple[float, int, int]:
@@ -141,26 +139,31 @@ class EvictionOrder:
                 self._place(serial, now)
         self._changed.clear()
 
+    def _where(self, updated: int, now: int) -> _Heads:
+        if updated > now:
+            return self._future
+        if freshness(updated, now=now, window=self._window) > 0:
+            return self._fresh
+        return self._stale
+
     def _place(self, serial: int, now: int) -> None:
         entry = self._entries[serial]
-        importance, updated = entry._importance, entry._updated_ms
-        if updated > now:
-            self._future.add(importance + 0.1, updated, serial)
-        elif freshness(updated, now=now, window=self._window) > 0:
-            self._fresh.add(importance + 0.1 * updated / self._window, updated, serial)
-        else:
-            self._stale.add(importance, updated, serial)
+        worth, updated = entry._importance, entry._updated_ms
+        heads = self._where(updated, now)
+        if heads is self._future:
+            worth += 0.1
+        elif heads is self._fresh:
+            worth += 0.1 * updated / self._window
+        heads.add(worth, updated, serial)
 
-    def _move_on(self, heads: _Heads, now: int) -> None:
-        """Place those anew that may not belong there any more, the oldest first."""
-        while oldest := heads.by_age.first():
-            updated, serial = oldest
-            if updated > now:
+    def _move(self, heads: _Heads, now: int, *, back: bool) -> None:
+        """Place those anew that do not belong there now: from the oldest on, or the newest."""
+        by_age = heads.by_youth if back else heads.by_age
+        while first := by_age.first():
+            if self._where(-first[0] if back else first[0], now) is heads:
                 return
-            if heads is self._fresh and freshness(updated, now=now, window=self._window) > 0:
-                return
-            heads.discard(serial)
-            self._place(serial, now)
+            heads.discard(first[-1])
+            self._place(first[-1], now)
 
     def _candidates(self) -> Iterator[int]:
         for heads in (self._future, self._stale):
@@ -186,14 +189,16 @@ class _Heads:
         self._serials: set[int] = set()
         self.by_worth = LazyHeap(self._serials)  # (worth, updated, serial)
         self.by_age = LazyHeap(self._serials)  # (updated, serial)
+        self.by_youth = LazyHeap(self._serials)  # (-updated, serial)
 
     def add(self, worth: float, updated: int, serial: int) -> None:
         self._serials.add(serial)
         self.by_worth.push((worth, updated, serial))
         self.by_age.push((updated, serial))
+        self.by_youth.push((-updated, serial))
 
     def discard(self, serial: int) -> None:
         if serial in self._serials:
             self._serials.remove(serial)
-            self.by_worth.died()
-            self.by_age.died()
+            for heap in (self.by_worth, self.by_age, self.by_youth):
+                heap.died()
