@@ -121,9 +121,16 @@ class EntrySet:
         """Take out the entry of that key, live or expired."""
         return self._remove(key) if key in self._serials else None
 
-    def replace_all(self, entries: Iterable[Entry]) -> None:
-        """Hold these entries and no others. If the index refuses one, nothing changes."""
+    def replace_all(self, entries: Iterable[Entry], *, index_later: bool = False) -> None:
+        """Hold these entries and no others. If the index refuses one, nothing changes.
+
+        With ``index_later`` what it refuses is put into it as soon as it takes it.
+        """
         former = self.all()
+        if index_later:
+            self._fill(entries)
+            self._take_back(self.all())
+            return
         try:
             self._fill(entries)
             # Oldest first, the order in which an index meets entries as they are remembered.

@@ -9,9 +9,10 @@ import json
 import math
 import time
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from threading import local
-from typing import Any, Final, NamedTuple, NoReturn, Self, TypeVar
+from types import AsyncGeneratorType, CoroutineType, GeneratorType
+from typing import Any, Final, NoReturn, Self, TypeVar
 
 from ._checks import brief, check_callable, check_methods, check_str
 from ._document import (
@@ -28,13 +29,14 @@ from ._entries import EntrySet
 from ._locks import Locks
 from ._numbers import LAST_EXPIRY, finite_real, whole_option
 from .errors import StoreConflictError
-from .retention import Compaction
+from .retention import Compaction, Counters
 from .stores._protocol import Attachment, Section, State, Store
 
 __all__ = ["Kept"]
 
 _T = TypeVar("_T")
 _EMPTY: Final[State] = {"version": VERSION, "entries": []}
+_NOT_RUN: Final = (CoroutineType, GeneratorType, AsyncGeneratorType)
 
 
 class Kept:
@@ -65,10 +67,11 @@ class Kept:
         self._unknown: dict[str, str] = {}  # sections that nothing is attached to, as JSON text
         self._rejected: list[Any] = []
         self._changes = self._saved_changes = 0
-        self._overdue = False  # whether an automatic save failed, and none was done since
+        self._overdue = False  # whether a save failed, and none was done since
         self._refused = False  # whether what is here may be less than what the store was read for
-        self._counters = _Counters()
-        self._deferred: list[Compaction] | None = None  # a list while a transaction runs
+        self._counters = Counters()
+        self._transaction: object | None = None  # of the thread that is in one
+        self._deferred: list[Compaction] | None = None  # a list while its change runs
 
     @property
     def store(self) -> Store | None:
@@ -156,42 +159,19 @@ class Kept:
         store = self._need_store("transact")
         check_callable("change", change)
         tries = whole_option(attempts, "attempts", least=1)
-        pause = 0.0005
         reports: list[Compaction] = []
         try:
             with self._locks.writing:
                 self._not_in_transaction("transact")
                 if self._is_unsaved():
                     self._save(self._now())
-                while True:
-                    tries -= 1
-                    loaded = store.load()
-                    self._as_loaded(loaded, self._now())
-                    counters = self._counters
-                    try:
-                        result, compactions = self._apply(change)
-                    except BaseException:
-                        self._undo(loaded, counters)
-                        raise
-                    try:
-                        self._save(self._now())
-                    except StoreConflictError:
-                        self._undo(loaded, counters)
-                        if not tries:
-                            raise
-                        # A winner is back before the others have woken up; let them in.
-                        pause = min(2 * pause, 0.05)
-                        time.sleep(pause * (time.perf_counter_ns() % 997) / 997)
-                    except BaseException:
-                        reports = compactions  # what was evicted is out of the memory all the same
-                        raise
-                    else:
-                        reports = compactions
-                        return result
+                self._transaction = self._thread.transaction = object()
+                try:
+                    return self._transact(store, change, tries, reports)
+                finally:
+                    self._transaction = self._thread.transaction = None
         finally:
-            with ExitStack() as calls:  # all of them, also if one raises
-                for report in reversed(reports):
-                    calls.callback(self._on_evict, report)  # type: ignore[arg-type]
+            self._report(reports)
 
     def attach(self, name: str, section: Section) -> Attachment:
         """Keep ``section`` in the document under ``name``, and clear it with the memory.
@@ -255,9 +235,11 @@ class Kept:
     # With `writing` held
 
     def _in_transaction(self) -> bool:
-        if self._deferred is not getattr(self._thread, "deferred", None):
+        """Whether this is called by the change of a transaction."""
+        if self._transaction is not getattr(self._thread, "transaction", None):
             # A fork left its thread behind, and what is here may be half of what it was doing.
-            self._deferred, self._refused = None, True
+            self._transaction = self._deferred = None
+            self._refused = True
         return self._deferred is not None
 
     def _is_unsaved(self) -> bool:
@@ -266,7 +248,6 @@ class Kept:
     def _autosave(self, now: int) -> None:
         batched = getattr(self._thread, "batches", 0)
         if self._autosaves and not batched and not self._in_transaction():
-            self._overdue = True
             self._save(now)
 
     def _save(self, now: int) -> None:
@@ -275,6 +256,7 @@ class Kept:
                 "what the store has was read, but this memory did not take it over, or only in"
                 " part; saving would overwrite it: load again first"
             )
+        self._overdue = True
         state, changes = self._snapshot(now)
         self._store.save(state)  # type: ignore[union-attr]
         self._saved_changes = changes
@@ -291,25 +273,67 @@ class Kept:
         self._deferred.append(compaction)  # type: ignore[union-attr]
         return None
 
+    def _report(self, reports: list[Compaction]) -> None:
+        """Call ``on_evict`` with all of them, whatever it raises; the first of that is raised."""
+        errors = []
+        for report in reports:
+            try:
+                self._on_evict(report)  # type: ignore[misc]
+            except Exception as error:
+                errors.append(error)
+        if errors:
+            raise errors[0]
+
+    def _transact(
+        self, store: Store, change: Callable[[Self], _T], tries: int, reports: list[Compaction]
+    ) -> _T:
+        pause = 0.0005
+        while True:
+            tries -= 1
+            loaded = store.load()
+            self._as_loaded(loaded, self._now())
+            counters = self._counters
+            try:
+                result, compactions = self._apply(change)
+            except BaseException:
+                self._undo(loaded, counters)
+                raise
+            try:
+                self._save(self._now())
+            except StoreConflictError:
+                self._undo(loaded, counters)
+                if not tries:
+                    raise
+                # A winner is back before the others have woken up; let them in.
+                pause = min(2 * pause, 0.05)
+                time.sleep(pause * (time.perf_counter_ns() % 997) / 997)
+            except BaseException:
+                reports += compactions  # what was evicted is out of the memory all the same
+                raise
+            else:
+                reports += compactions
+                return result
+
     def _apply(self, change: Callable[[Self], _T]) -> tuple[_T, list[Compaction]]:
         """What ``change`` returns, and the compactions to report if it is saved."""
         deferred: list[Compaction] = []
-        self._deferred = self._thread.deferred = deferred
+        self._deferred = deferred
         try:
             result = change(self)
-            if hasattr(result, "__await__"):
-                raise TypeError("change must be a plain function: an async one has not run yet")
-            return result, deferred
         finally:
-            self._deferred = self._thread.deferred = None
+            self._deferred = None
+        if isinstance(result, _NOT_RUN):
+            raise TypeError("change must be a plain function: an async one has not run yet")
+        return result, deferred
 
-    def _undo(self, loaded: State | None, counters: _Counters) -> None:
-        self._as_loaded(loaded, self._now())
+    def _undo(self, loaded: State | None, counters: Counters) -> None:
+        self._refused = True  # until all is as it was
+        self._as_loaded(loaded, self._now(), undoing=True)
         self._counters = counters
 
-    def _as_loaded(self, state: State | None, now: int) -> LoadResult:
+    def _as_loaded(self, state: State | None, now: int, *, undoing: bool = False) -> LoadResult:
         self._refused = True
-        result = self._restore(state, now)
+        result = self._restore(state, now, undoing=undoing)
         self._refused = self._overdue = False
         self._saved_changes = self._changes
         return result
@@ -319,7 +343,7 @@ class Kept:
         self._counters = self._counters.after(compaction)
         return compaction
 
-    def _restore(self, state: State | None, now: int) -> LoadResult:
+    def _restore(self, state: State | None, now: int, *, undoing: bool = False) -> LoadResult:
         document = read_document(_EMPTY if state is None else state)
         sections = document.sections
         unknown = {
@@ -331,14 +355,14 @@ class Kept:
             undo = self._entries.all(), self._dump_sections(now)
             rejected = list(document.rejected)
             try:
-                self._entries.replace_all(document.entries)
+                self._entries.replace_all(document.entries, index_later=undoing)
                 for name, section in self._sections.items():
                     if name in sections:
                         rejected += restore_section(name, section, sections[name], now)
                     else:
                         section.clear()
             except BaseException:
-                self._entries.replace_all(undo[0])
+                self._entries.replace_all(undo[0], index_later=True)
                 for name, section in self._sections.items():
                     section.restore(undo[1][name], now=now)
                 raise
@@ -365,21 +389,6 @@ class Kept:
         if rejected:
             state["rejected"] = storable(rejected)
         return state, changes
-
-
-class _Counters(NamedTuple):
-    """What compactions did since the memory was made."""
-
-    compactions: int = 0
-    expired: int = 0
-    evicted: int = 0
-
-    def after(self, compaction: Compaction) -> _Counters:
-        return _Counters(
-            self.compactions + 1,
-            self.expired + len(compaction.expired),
-            self.evicted + len(compaction.evicted),
-        )
 
 
 class _Attachment:

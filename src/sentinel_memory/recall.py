@@ -76,8 +76,8 @@ class WordIndex:
                 posting = self._postings[word] = _Posting(word)
             posting.serials.append(serial)
             postings.append(posting)
-        self._serials[entry.key] = serial
         self._entries[serial] = (entry.key, tuple(postings))
+        self._serials[entry.key] = serial
 
     def discard(self, key: str, /) -> None:
         """Forget the words of the entry of that key."""

@@ -11,7 +11,7 @@ from typing import NamedTuple
 from ._heap import LazyHeap
 from .entry import Entry
 
-__all__ = ["Compaction", "EvictionOrder", "freshness", "retention", "retentions"]
+__all__ = ["Compaction", "Counters", "EvictionOrder", "freshness", "retention", "retentions"]
 
 
 class Compaction(NamedTuple):
@@ -23,6 +23,22 @@ class Compaction(NamedTuple):
 
     expired: tuple[Entry, ...] = ()
     evicted: tuple[Entry, ...] = ()
+
+
+class Counters(NamedTuple):
+    """What compactions did since the memory was made."""
+
+    compactions: int = 0
+    expired: int = 0
+    evicted: int = 0
+
+    def after(self, compaction: Compaction) -> Counters:
+        """With those of one more."""
+        return Counters(
+            self.compactions + 1,
+            self.expired + len(compaction.expired),
+            self.evicted + len(compaction.evicted),
+        )
 
 
 def freshness(updated_ms: int, *, now: int, window: float) -> float:
