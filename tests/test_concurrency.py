@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from clocks import FakeClock
-from sentinel_memory import Entry, Memory, MemoryStore, StoreConflictError
+from sentinel_memory import Entry, JsonFileStore, Memory, MemoryStore, StoreConflictError
 from sentinel_memory.stores import State
 
 CALLS: list[Callable[[Memory, str, int], object]] = [
@@ -285,6 +285,49 @@ def test_a_fork_in_the_middle_of_a_transaction_saves_no_half_of_it(tmp_path: Pat
     forked.set()
     thread.join(30)
     assert {entry.key: entry.data for entry in memory} == {"a": 2, "b": 2}
+
+
+class Slow(JsonFileStore):
+    """Waits in the middle of a save."""
+
+    saving, forked = threading.Event(), threading.Event()
+
+    def save(self, state: State, /) -> None:
+        if threading.current_thread() is not threading.main_thread():
+            self.saving.set()
+            assert self.forked.wait(30)
+        super().save(state)
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this platform has no fork")
+@pytest.mark.filterwarnings("ignore:.*multi-threaded.*:DeprecationWarning")
+def test_a_fork_while_a_transaction_is_saved_does_not_apply_it_twice(tmp_path: Path) -> None:
+    """The child does not save what the parent is about to."""
+    memory = Memory(store=Slow(tmp_path / "m.json"), autosave=True)
+    memory.remember("visits", 0)
+
+    def visit(memory: Memory) -> None:
+        memory.remember("visits", memory.get("visits") + 1)
+
+    thread = threading.Thread(target=memory.transact, args=(visit,))
+    thread.start()
+    assert Slow.saving.wait(30)
+    child = os.fork()
+    if child == 0:
+        ok = False
+        try:
+            with pytest.raises(StoreConflictError, match="load again first"):
+                memory.remember("c", 3)
+            memory.load()
+            ok = memory.get("visits") == 0
+            memory.remember("c", 3)
+        finally:
+            os._exit(0 if ok else 1)
+    assert wait_for(child) == 0
+    Slow.forked.set()
+    thread.join(30)
+    assert Memory.open(tmp_path / "m.json").get("visits") == 1
+    assert Memory.open(tmp_path / "m.json").get("c") == 3
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this platform has no fork")

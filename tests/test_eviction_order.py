@@ -160,6 +160,28 @@ def test_importances_that_are_no_longer_there_leave_nothing_behind(limit: int) -
     assert max(len(order._groups), len(order._changed), len(order._heads)) <= 4
 
 
+def test_a_clock_that_jitters_moves_few_heads(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As the clocks of several threads do, read before the lock is taken."""
+    clock = FakeClock()
+    memory = Memory(limit=200, clock=clock)
+    moved = []
+    real = EvictionOrder._place
+
+    def watched(order: EvictionOrder, serial: int, now: int) -> None:
+        moved.append(serial)
+        real(order, serial, now)
+
+    for number in range(200):
+        clock.tick(0.01)
+        memory.remember(f"k{number}", 1, importance=number / 200)
+    memory.remember("k200", 1, importance=1)
+    monkeypatch.setattr(EvictionOrder, "_place", watched)
+    for number in range(100):
+        clock.tick(0.01 if number % 2 else -0.008)
+        memory.remember(f"new{number}", 1, importance=(number + 0.5) / 200)
+    assert len(moved) <= 6 * 100
+
+
 def test_an_entry_from_the_future_does_not_make_every_eviction_a_scan(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

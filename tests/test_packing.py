@@ -343,6 +343,20 @@ def test_overhead_only_for_a_text_that_has_anything_in_it() -> None:
     assert packed.text == " ok"
 
 
+@pytest.mark.parametrize("budget", [100, 205, 230])
+def test_a_header_near_the_budget_is_not_counted_with_every_line(budget: int) -> None:
+    entries = entries_of(talk(SIZES["all of one size"], 300))
+    count = real("o200k_base")
+    header = "what is known of the guest so far: " * 25  # about 200 tokens
+    options: dict[str, Any] = {"format": data_alone, "separator": "\n", "header": header}
+    tokenizer = Watched(count)
+    ranking = list(range(300))
+    packed = pack(entries, ranking.copy, budget, tokenizer=tokenizer, **options)
+    assert packed == literal_context(entries, ranking, budget, tokenizer=count, **options)
+    rendered = len(header) + sum(len(entry.data) for entry in entries)
+    assert tokenizer.characters() <= 40 * len(packed.text) + 6 * rendered
+
+
 def test_a_run_of_one_character_is_not_cut_in_the_middle() -> None:
     """Its count is not the sum of those of its parts."""
     texts = ["000-->", "the weather was fine", "", "." * 66, " \u00a0"]

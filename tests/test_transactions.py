@@ -8,7 +8,14 @@ from typing import Any
 import pytest
 
 from clocks import FakeClock
-from sentinel_memory import Compaction, Memory, MemoryStore, StoreConflictError
+from sentinel_memory import (
+    Compaction,
+    Entry,
+    Memory,
+    MemoryStore,
+    StoreConflictError,
+    WordIndex,
+)
 from sentinel_memory.stores import State
 
 
@@ -225,6 +232,67 @@ def test_wrong_calls_say_what_is_missing() -> None:
         Memory(store=MemoryStore()).transact("x")  # type: ignore[arg-type]
 
 
+def test_a_deletion_whose_transaction_was_not_saved_is_saved_when_asked_for_again(
+    clock: FakeClock,
+) -> None:
+    store = SharedStore()
+    memory = Memory(store=store, autosave=True, clock=clock)
+    memory.remember("a", "secret")
+    store.fail = OSError("disk full")
+    with pytest.raises(OSError, match="disk full"):
+        memory.transact(lambda memory: memory.forget("a"))
+    store.fail = None
+    memory.forget("a")
+    assert store.load()["entries"] == []  # type: ignore[index]
+
+
+def test_all_reports_are_delivered_whatever_they_raise(clock: FakeClock) -> None:
+    """The first error is raised, after that of the save."""
+    seen: list[str] = []
+
+    def report(compaction: Compaction) -> None:
+        seen.extend(entry.key for entry in compaction.evicted)
+        raise RuntimeError(seen[-1])
+
+    store = SharedStore()
+    memory = Memory(store=store, limit=1, clock=clock, on_evict=report)
+    with pytest.raises(RuntimeError, match="a"):
+        memory.transact(lambda memory: [memory.remember(key, 1) for key in "abc"])
+    assert seen == ["a", "b"]
+    store.fail = OSError("disk full")
+    with pytest.raises(RuntimeError, match="c") as caught:
+        memory.transact(lambda memory: memory.remember("d", 1))
+    assert str(caught.value.__context__) == "disk full"
+
+
+def test_an_index_that_is_down_does_not_keep_a_change_from_being_undone(clock: FakeClock) -> None:
+    class Index(WordIndex):
+        down = False
+
+        def add(self, entry: Entry, /) -> None:
+            if self.down:
+                raise ConnectionError
+            super().add(entry)
+
+    index = Index()
+    memory = Memory(store=MemoryStore(), autosave=True, clock=clock, index=index)
+    memory.remember("a", "whole")
+    memory.remember("b", "whole")
+
+    def change(memory: Memory) -> None:
+        memory.remember("a", "half")
+        memory.forget("b")
+        index.down = True
+        raise KeyError("reason")
+
+    with pytest.raises(KeyError, match="reason"):
+        memory.transact(change)
+    assert {entry.key: entry.data for entry in memory} == {"a": "whole", "b": "whole"}
+    index.down = False
+    assert {match.key for match in memory.recall("whole")} == {"a", "b"}
+    assert memory.remember("c", 1).kept
+
+
 def test_an_async_change_is_refused_and_not_saved_as_if_it_had_run(clock: FakeClock) -> None:
     async def change(memory: Memory) -> None:
         memory.remember("a", 1)
@@ -235,4 +303,6 @@ def test_an_async_change_is_refused_and_not_saved_as_if_it_had_run(clock: FakeCl
     with pytest.raises(TypeError, match="change must be a plain function"):
         memory.transact(lambda _: running)  # type: ignore[unused-coroutine]
     running.close()
+    with pytest.raises(TypeError, match="change must be a plain function"):
+        memory.transact(lambda memory: (memory.remember(key, 1) for key in "ab"))
     assert store.load() is None
