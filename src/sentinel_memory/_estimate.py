@@ -31,7 +31,7 @@ _USUAL_WORDS: Final = (
     "well were what when where which who will with would yes you your"
 )
 
-# Where more than six other words follow each other, it is hardly English.
+# Where more than six other words follow each other in a line, it is hardly English.
 _ENGLISH_RUN: Final = 6
 _NOT_ENGLISH: Final = 60  # more for each further word, in hundredths of a token
 _WORD: Final = r"[A-Z]?[a-z]+|[A-Z]+"  # or a part of one in camelCase
@@ -98,7 +98,7 @@ def careful_estimate(text: str) -> int:
     usual, word, ascii_patterns, other_patterns, counted = _patterns()
     rest = usual.sub(_MARK, text)
     hundredths = 0
-    for run in rest.split(_MARK):
+    for run in rest.replace("\n", _MARK).split(_MARK):
         hundredths += _NOT_ENGLISH * max(0, len(word.findall(run)) - _ENGLISH_RUN)
     for cost, pattern in ascii_patterns:
         hundredths += cost * len(pattern.findall(rest))
