@@ -249,6 +249,18 @@ def wait_for(child: int) -> int:
     return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
 
 
+def works_in_a_child(use_it: Callable[[], None]) -> bool:
+    child = os.fork()
+    if child == 0:
+        code = 1
+        try:
+            use_it()
+            code = 0
+        finally:
+            os._exit(code)
+    return wait_for(child) == 0
+
+
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this platform has no fork")
 @pytest.mark.filterwarnings("ignore:.*multi-threaded.*:DeprecationWarning")
 def test_a_fork_in_the_middle_of_a_transaction_saves_no_half_of_it(tmp_path: Path) -> None:
@@ -266,22 +278,19 @@ def test_a_fork_in_the_middle_of_a_transaction_saves_no_half_of_it(tmp_path: Pat
     thread = threading.Thread(target=memory.transact, args=(change,))
     thread.start()
     assert begun.wait(30)
-    child = os.fork()
-    if child == 0:
-        ok = False
-        try:
-            with pytest.raises(StoreConflictError, match="load again first"):
-                memory.remember("c", 3)
-            with pytest.raises(StoreConflictError, match="load again first"):
-                memory.save()
-            memory.load()
-            ok = {entry.key: entry.data for entry in memory} == {"a": 1}
+
+    def use_it() -> None:
+        with pytest.raises(StoreConflictError, match="load again first"):
             memory.remember("c", 3)
-            ok = ok and Memory.open(tmp_path / "m.json").get("c") == 3
-            memory.forget("c")
-        finally:
-            os._exit(0 if ok else 1)
-    assert wait_for(child) == 0
+        with pytest.raises(StoreConflictError, match="load again first"):
+            memory.save()
+        memory.load()
+        assert {entry.key: entry.data for entry in memory} == {"a": 1}
+        memory.remember("c", 3)
+        assert Memory.open(tmp_path / "m.json").get("c") == 3
+        memory.forget("c")
+
+    assert works_in_a_child(use_it)
     forked.set()
     thread.join(30)
     assert {entry.key: entry.data for entry in memory} == {"a": 2, "b": 2}
@@ -312,18 +321,15 @@ def test_a_fork_while_a_transaction_is_saved_does_not_apply_it_twice(tmp_path: P
     thread = threading.Thread(target=memory.transact, args=(visit,))
     thread.start()
     assert Slow.saving.wait(30)
-    child = os.fork()
-    if child == 0:
-        ok = False
-        try:
-            with pytest.raises(StoreConflictError, match="load again first"):
-                memory.remember("c", 3)
-            memory.load()
-            ok = memory.get("visits") == 0
+
+    def use_it() -> None:
+        with pytest.raises(StoreConflictError, match="load again first"):
             memory.remember("c", 3)
-        finally:
-            os._exit(0 if ok else 1)
-    assert wait_for(child) == 0
+        memory.load()
+        assert memory.get("visits") == 0
+        memory.remember("c", 3)
+
+    assert works_in_a_child(use_it)
     Slow.forked.set()
     thread.join(30)
     assert Memory.open(tmp_path / "m.json").get("visits") == 1
