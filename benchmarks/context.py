@@ -12,6 +12,7 @@ The real tokenizers need ``tiktoken`` and ``bpe-openai``.
 from __future__ import annotations
 
 import argparse
+import json
 import math
 import random
 import sys
@@ -84,21 +85,33 @@ def literally(
     return literal_context(*ranked(memory, clock), budget, tokenizer=tokenizer, format=plain_line)
 
 
-def as_usually_written(stored: list[dict[str, Any]], now: int, budget: float) -> str:
-    """The text alone, of plain dictionaries: each one that is considered is sorted and joined."""
+def line_of(entry: dict[str, Any]) -> str:
+    """The default format."""
+    data = entry["data"]
+    shown = data if isinstance(data, str) else json.dumps(data, ensure_ascii=False)
+    return f"{entry['key']}: {shown}"
+
+
+def as_usually_written(
+    stored: list[dict[str, Any]], now: int, budget: float
+) -> tuple[str, float, tuple[str, ...]]:
+    """Text, tokens and the keys left out, of plain dictionaries: each candidate is made anew."""
 
     def worth(entry: dict[str, Any]) -> tuple[float, int]:
         freshness = min(1.0, max(0.0, 1 - (now - entry["updatedAt"]) / (DAY * 1000)))
         return entry["importance"] + 0.1 * freshness, entry["updatedAt"]
 
     taken: list[dict[str, Any]] = []
+    left_out: list[str] = []
     text = ""
     for entry in sorted(stored, key=worth, reverse=True):
         candidate = sorted([*taken, entry], key=lambda entry: entry["updatedAt"])
-        candidate_text = "\n".join(f"{entry['key']}: {entry['data']}" for entry in candidate)
+        candidate_text = "\n".join(map(line_of, candidate))
         if math.ceil(len(candidate_text) / 4) <= budget:
             taken, text = candidate, candidate_text
-    return text
+        else:
+            left_out.append(entry["key"])
+    return text, math.ceil(len(text) / 4), tuple(left_out)
 
 
 def time_with_the_estimator() -> None:
@@ -109,7 +122,8 @@ def time_with_the_estimator() -> None:
         stored, now = memory.to_state()["entries"], int(clock.now * 1000)
         context = memory.get_context(budget)
         assert context == literally(memory, clock, budget)
-        assert context.text == as_usually_written(stored, now, budget)
+        expected = as_usually_written(stored, now, budget)
+        assert (context.text, context.tokens, context.left_out) == expected
         own = median_ms(
             lambda: memory.get_context(budget),  # noqa: B023
             repeats=15,
