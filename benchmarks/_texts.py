@@ -13,12 +13,13 @@ START = 1_792_310_400.0
 
 
 class Clock:
-    """Epoch seconds that move by a second for every memory."""
+    """Epoch seconds that move only when told."""
 
     def __init__(self) -> None:
         self.now = START
 
     def __call__(self) -> float:
+        """What time it is."""
         return self.now
 
 

@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from _bench import median_ms, median_ms_after, print_table
+from _texts import Clock
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
 
@@ -38,16 +39,6 @@ WORDS = (
     "talked about the weather in Prague for a while order refund customer waiting warehouse "
     "table window kitchen allergy peanuts invoice meeting tomorrow morning train station"
 )
-
-
-class Clock:
-    """Epoch seconds that move only when told."""
-
-    now = 1_792_310_400.0
-
-    def __call__(self) -> float:
-        """What time it is."""
-        return self.now
 
 
 def memory_of(size: int) -> tuple[Memory, Clock]:

@@ -22,7 +22,7 @@ DAY = 86_400_000
 def literal(memory: Memory, query: str, limit: int = 5) -> list[str]:
     """The formula written out: look at everything."""
     asked = query_words(query)
-    now = round(memory._now())
+    now = memory._now()
     found: list[tuple[float, int, Entry]] = []
     for place, entry in enumerate(memory):
         share = len(asked & stored_words(entry_text(entry))) / len(asked)

@@ -26,7 +26,7 @@ class EntrySet:
         self._limit = limit
         self._window = window
         self._index = index
-        self._to_index: dict[str, Entry] = {}  # what the index let go of and would not take back
+        self._to_index: dict[str, Entry] = {}  # what the index has yet to take, or to take back
         self._last_serial = 0
         self._reset()
 
@@ -79,7 +79,7 @@ class EntrySet:
 
     def best(self, query: str, limit: int | None, *, now: int) -> list[Match]:
         """What the index finds relevant, best score first, ties newer first."""
-        self._index_again()
+        self._index_all()
         relevances = checked_answer(self._index.search(query), "index")
         found: list[tuple[float, int, int, float]] = []
         for key, value in relevances.items():
@@ -111,7 +111,8 @@ class EntrySet:
         except BaseException:
             self._index.discard(key)
             if former is not None:
-                self._take_back([former])
+                self._to_index[key] = former
+                self._try_index()
             raise
         if former is not None:
             self._take_out(key)
@@ -129,16 +130,14 @@ class EntrySet:
         former = self.all()
         if index_later:
             self._fill(entries)
-            self._take_back(self.all())
+            self._try_index()
             return
         try:
             self._fill(entries)
-            # Oldest first, the order in which an index meets entries as they are remembered.
-            for entry in sorted(self.all(), key=attrgetter("_updated_ms")):
-                self._index.add(entry)
+            self._index_all()
         except BaseException:
             self._fill(former)
-            self._take_back(former)
+            self._try_index()
             raise
 
     def compact(self, *, now: int) -> Compaction:
@@ -159,24 +158,26 @@ class EntrySet:
         return self._take_out(key)
 
     def _fill(self, entries: Iterable[Entry]) -> None:
-        """Hold these entries, of which the index has none yet."""
+        """Hold these entries, all of which are to be indexed."""
         for key in self._serials:
             self._unindex(key)
         self._reset()
         for entry in entries:
             self._take_in(entry)
+        # Oldest first, the order in which an index meets entries as they are remembered.
+        for entry in sorted(self.all(), key=attrgetter("_updated_ms")):
+            self._to_index[entry.key] = entry
 
     def _unindex(self, key: str) -> None:
         self._to_index.pop(key, None)
         self._index.discard(key)
 
-    def _take_back(self, entries: list[Entry]) -> None:
-        """Put entries into the index again, after it failed: now if it can, or when it is asked."""
-        self._to_index.update((entry.key, entry) for entry in entries)
+    def _try_index(self) -> None:
+        """Index what is to be, if the index works now; otherwise when it is asked a question."""
         with suppress(Exception):
-            self._index_again()
+            self._index_all()
 
-    def _index_again(self) -> None:
+    def _index_all(self) -> None:
         for key in list(self._to_index):
             try:
                 self._index.add(self._to_index[key])
@@ -184,6 +185,7 @@ class EntrySet:
                 self._index.discard(key)
                 raise
             del self._to_index[key]
+        self._to_index.clear()  # also gives back the room that a load took
 
     def _take_in(self, entry: Entry) -> None:
         self._last_serial += 1

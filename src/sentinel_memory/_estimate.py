@@ -34,7 +34,7 @@ _USUAL_WORDS: Final = (
 # Where more than six other words follow each other in a line, it is hardly English.
 _ENGLISH_RUN: Final = 6
 _NOT_ENGLISH: Final = 60  # more for each further word, in hundredths of a token
-_WORD: Final = r"[A-Z]?[a-z]+|[A-Z]+"  # or a part of one in camelCase
+_WORD: Final = 125
 
 # Pairs of letters that are common inside the words of a vocabulary, half of all that are possible.
 # The others are where words of other languages, names, typing errors and codes are cut.
@@ -50,7 +50,6 @@ _PUNCTUATION: Final = r"!-/:-@\[-`{-~"
 
 # What is counted in ASCII, in hundredths of a token.
 _ASCII: Final = (
-    (125, _WORD),
     (5, r"[A-Za-z](?=[a-z])"),  # a pair of letters in it
     (150, rf"(?!(?i:{_PAIRS}))(?:[a-z](?=[a-z])|[A-Z](?=[A-Za-z]))"),  # one that is not common
     (30, r"[A-Z](?=[A-Z])"),  # capitals are cut more often
@@ -99,7 +98,8 @@ def careful_estimate(text: str) -> int:
     rest = usual.sub(_MARK, text)
     hundredths = 0
     for run in rest.replace("\n", _MARK).split(_MARK):
-        hundredths += _NOT_ENGLISH * max(0, len(word.findall(run)) - _ENGLISH_RUN)
+        words = len(word.findall(run))
+        hundredths += _WORD * words + _NOT_ENGLISH * max(0, words - _ENGLISH_RUN)
     for cost, pattern in ascii_patterns:
         hundredths += cost * len(pattern.findall(rest))
     if not rest.isascii():
@@ -119,7 +119,7 @@ def _patterns() -> tuple[re.Pattern[str], re.Pattern[str], _Patterns, _Patterns,
     other = [(cost, re.compile(f"[{characters}]")) for cost, characters in _SCRIPTS]
     return (
         re.compile(rf" ?\b(?:{usual})\b"),
-        re.compile(_WORD),
+        re.compile(r"[A-Z]?[a-z]+|[A-Z]+"),  # a word, or a part of one in camelCase
         [(cost, re.compile(pattern)) for cost, pattern in _ASCII],
         [*other, (_FOREIGN_DIGIT, re.compile(r"(?![0-9])\d"))],
         re.compile(f"[\\x00-\\x7f{''.join(characters for _, characters in _SCRIPTS)}]+"),

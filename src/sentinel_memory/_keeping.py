@@ -262,16 +262,16 @@ class Kept:
         self._saved_changes = changes
         self._overdue = False
 
-    def _report_or_defer(self, compaction: Compaction | None) -> Compaction | None:
+    def _report_or_defer(self, compaction: Compaction | None) -> list[Compaction]:
         """What ``on_evict`` is to be called with as soon as no lock is held."""
         if compaction is None or self._on_evict is None:
-            return None
+            return []
         if not compaction.expired and not compaction.evicted:
-            return None
+            return []
         if not self._in_transaction():
-            return compaction
+            return [compaction]
         self._deferred.append(compaction)  # type: ignore[union-attr]
-        return None
+        return []
 
     def _report(self, reports: list[Compaction]) -> None:
         """Call ``on_evict`` with all of them, whatever it raises; the first of that is raised."""

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import math
 from bisect import bisect
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from types import MethodType
 from typing import Any, Final, NamedTuple, TypeAlias
 
@@ -42,7 +42,7 @@ class Choice(NamedTuple):
 
 
 class Counts:
-    """What the last tokenizer said of single lines, kept between calls: hashes of them, no text.
+    """What the last tokenizer said of short texts, kept between calls: hashes of them, no text.
 
     Only what the last call asked for is kept. A tokenizer is known by being the same object, or
     the same method of the same object; one that is made anew for each call finds nothing.
@@ -229,19 +229,11 @@ class _Text:
         A line at that place would stand between the two pieces, which have their separators.
         """
         separator = self.separator
-        before: list[str] = []
-        first = place
-        while first and sum(map(len, before)) < _MOST and len(before) < _MOST:
-            first -= 1
-            before.insert(0, self.lines[taken[first]])
-        if self.header and not first:
-            before.insert(0, self.header)
-        after: list[str] = []
-        last = place
-        while last < len(taken) and sum(map(len, after)) < _MOST and len(after) < _MOST:
-            after.append(self.lines[taken[last]])
-            last += 1
-        head = _last_words(separator.join(before))
+        before = self._enough(reversed(taken[max(0, place - _MOST) : place]))
+        if self.header and len(before) == place:
+            before.append(self.header)
+        after = self._enough(taken[place : place + _MOST])
+        head = _last_words(separator.join(reversed(before)))
         tail = _first_words(separator.join(after))
         seam = separator if before and after else ""
         return (
@@ -249,6 +241,17 @@ class _Text:
             separator + tail if after else "",
             self.part(head + seam + tail),
         )
+
+    def _enough(self, indexes: Iterable[int]) -> list[str]:
+        """The first lines, until there are enough characters to look at."""
+        found: list[str] = []
+        size = 0
+        for index in indexes:
+            if size >= _MOST:
+                break
+            found.append(self.lines[index])
+            size += len(found[-1])
+        return found
 
 
 # Cut where nearly all tokenizers cut anyway, before a space that is alone; or else not in a run.

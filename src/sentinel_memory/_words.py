@@ -16,18 +16,20 @@ from typing import Any, Final
 
 __all__ = ["query_words", "stored_words", "strings_in", "tokens"]
 
-_DROPPED: Final = [
-    0x00AD,  # soft hyphen
-    0x200C,  # zero-width non-joiner
-    0x200D,  # zero-width joiner
-    0x0640,  # Arabic tatweel
-    0x0670,  # Arabic superscript alef
-    *range(0x0300, 0x0370),  # combining diacritical marks
-    *range(0x0610, 0x061B),  # Arabic signs
-    *range(0x064B, 0x0660),  # Arabic vowel points
-    # Hebrew points; the block's punctuation stays a separator
-    *(c for c in range(0x0591, 0x05C8) if unicodedata.category(chr(c))[0] == "M"),
-]
+_DROPPED: Final = frozenset(
+    (
+        0x00AD,  # soft hyphen
+        0x200C,  # zero-width non-joiner
+        0x200D,  # zero-width joiner
+        0x0640,  # Arabic tatweel
+        0x0670,  # Arabic superscript alef
+        *range(0x0300, 0x0370),  # combining diacritical marks
+        *range(0x0610, 0x061B),  # Arabic signs
+        *range(0x064B, 0x0660),  # Arabic vowel points
+        # Hebrew points; the block's punctuation stays a separator
+        *(c for c in range(0x0591, 0x05C8) if unicodedata.category(chr(c))[0] == "M"),
+    )
+)
 _FOLDED: Final = {"ı": "i", "ł": "l", "ø": "o", "đ": "d", "æ": "ae", "œ": "oe"}
 _FOLD: Final[dict[int, str | None]] = {
     **dict.fromkeys(_DROPPED),
@@ -85,15 +87,14 @@ class _IsMark(dict[str, str]):
 
     def __missing__(self, char: str) -> str:
         first = unicodedata.normalize("NFKD", char)[0]
-        mark = ord(char) in _FOLD_AWAY or unicodedata.category(first)[0] == "M"
+        mark = ord(char) in _DROPPED or unicodedata.category(first)[0] == "M"
         self[char] = "m" if mark else "x"
         return self[char]
 
 
-_FOLD_AWAY: Final = frozenset(_DROPPED)
 _IS_MARK: Final = _IsMark()
-_MOST_IS_MARK: Final = 30
-_MANY_IS_MARK: Final = re.compile(f"m{{{_MOST_IS_MARK}}}(m+)")
+_MOST_MARKS: Final = 30
+_TOO_MANY_MARKS: Final = re.compile(f"m{{{_MOST_MARKS}}}(m+)")
 
 
 def _without_piles(text: str) -> str:
@@ -101,7 +102,7 @@ def _without_piles(text: str) -> str:
     marks = "".join(map(_IS_MARK.__getitem__, text))
     kept = []
     start = 0
-    for pile in _MANY_IS_MARK.finditer(marks):
+    for pile in _TOO_MANY_MARKS.finditer(marks):
         kept.append(text[start : pile.start(1)])
         start = pile.end()
     return "".join([*kept, text[start:]]) if kept else text

@@ -177,7 +177,7 @@ class Memory(Kept):
             updated_ms=now,
             expires_ms=expiry(now, milliseconds(ttl)),
         )
-        report = None
+        reports: list[Compaction] = []
         try:
             with self._locks.writing:
                 with self._locks.state:
@@ -189,12 +189,11 @@ class Memory(Kept):
                     over = self._entries.over_limit()
                     compaction = self._compact(now) if over else None
                     kept = self._entries.stored(entry.key) is entry
-                report = self._report_or_defer(compaction)
+                reports = self._report_or_defer(compaction)
                 self._autosave(now)
         finally:
             # Also when the save failed: what was evicted is out of the memory all the same.
-            if report is not None:
-                self._on_evict(report)  # type: ignore[misc]
+            self._report(reports)
         return Remembered(entry, kept, compaction)
 
     def get(self, key: str, default: Any = None) -> Any:
