@@ -26,10 +26,10 @@ from _texts import Clock
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
 
-from literal import budget_of, literal_context, random_case
 from sentinel_memory import Context, Entry, Memory, estimate_tokens
 from sentinel_memory.context import pack, plain_line
-from tokenizers import TOKENIZERS, real
+from support.literal import budget_of, literal_context, random_case
+from support.tokenizers import TOKENIZERS, real
 
 Count: TypeAlias = Callable[[str], float]
 

@@ -28,9 +28,14 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from _bench import print_table
-from sentinel_memory import Memory, RecallIndex, WordIndex
-from sentinel_memory.conversation import ConversationIndex
-from sentinel_memory.embedding import BlendedIndex, EmbeddingIndex
+from sentinel_memory import (
+    BlendedIndex,
+    ConversationIndex,
+    EmbeddingIndex,
+    Memory,
+    RecallIndex,
+    WordIndex,
+)
 
 CATEGORIES = {1: "multi-hop", 2: "temporal", 3: "open-domain", 4: "single-hop"}
 BUDGETS = (400, 800, 2_000)

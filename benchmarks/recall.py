@@ -11,8 +11,9 @@ from functools import partial
 from _bench import median_ms, print_table
 from _texts import WORDS, filled
 from sentinel_memory import Entry, Memory
-from sentinel_memory._words import query_words, stored_words
-from sentinel_memory.recall import entry_text, score
+from sentinel_memory._basics.words import query_words, stored_words
+from sentinel_memory.ranking import score
+from sentinel_memory.recall.words import entry_text
 from sentinel_memory.retention import freshness
 
 SIZES = [100, 1_000, 10_000, 100_000]

@@ -27,8 +27,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from sentinel_memory import Memory, SentinelMemoryError, estimate_tokens, one_line
-from sentinel_memory.chat import Prompt, build_messages
-from sentinel_memory.transcript import OpenTurn, Transcript
+from sentinel_memory.chat import OpenTurn, Prompt, Transcript, build_messages
 
 HELP = "/remember TEXT   /memories   /forget N   /context   /clear   /exit"
 INSTRUCTIONS = "You are a helpful assistant. Answer briefly."

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from clocks import FakeClock
+from support.clocks import FakeClock
 
 
 @pytest.fixture

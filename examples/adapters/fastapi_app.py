@@ -17,8 +17,7 @@ from fastapi import Body, Depends, FastAPI, HTTPException
 from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
 
 from sentinel_memory import Memory, SentinelMemoryError
-from sentinel_memory.chat import build_messages
-from sentinel_memory.transcript import Message, Transcript
+from sentinel_memory.chat import Message, Transcript, build_messages
 
 INSTRUCTIONS = "You are a helpful assistant."
 Text = Annotated[str, Body(embed=True, min_length=1, max_length=2_000)]

@@ -23,7 +23,7 @@ from langchain_core.messages import (
     convert_to_openai_messages,
 )
 
-from sentinel_memory.transcript import Transcript
+from sentinel_memory.chat import Transcript
 
 
 class TranscriptHistory(BaseChatMessageHistory):

@@ -24,15 +24,18 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from ._document import LoadResult, Rejected
-from ._numbers import DEFAULTS
-from .context import Context, careful_estimate, estimate_tokens, one_line
+from ._basics.numbers import DEFAULTS
+from .context.estimate import careful_estimate, estimate_tokens
+from .context.pack import Context, one_line
 from .entry import Entry, Match
 from .errors import DamagedStoreError, SentinelMemoryError, StoreConflictError
-from .memory import Memory, Remembered, Stats
-from .recall import RecallIndex, WordIndex
-from .retention import Compaction
-from .stores import JsonFileStore, MemoryStore, Store
+from .memory import Memory
+from .recall.protocol import RecallIndex
+from .recall.words import WordIndex
+from .results import Compaction, LoadResult, Rejected, Remembered, Stats
+from .stores.json_file import JsonFileStore
+from .stores.memory import MemoryStore
+from .stores.protocol import Store
 
 __all__ = [
     "BlendedIndex",
@@ -48,6 +51,7 @@ __all__ = [
     "Match",
     "Memory",
     "MemoryStore",
+    "Prompt",
     "RecallIndex",
     "Rejected",
     "Remembered",
@@ -55,22 +59,34 @@ __all__ = [
     "Stats",
     "Store",
     "StoreConflictError",
+    "Transcript",
+    "Turn",
     "WordIndex",
+    "build_messages",
     "careful_estimate",
+    "count_messages",
     "estimate_tokens",
     "one_line",
 ]
 
 
 if TYPE_CHECKING:
-    from .conversation import ConversationIndex
-    from .embedding import BlendedIndex, EmbeddingIndex
+    from .chat.messages import Prompt, build_messages, count_messages
+    from .chat.transcript import Transcript, Turn
+    from .recall.blended import BlendedIndex
+    from .recall.conversation import ConversationIndex
+    from .recall.embedding import EmbeddingIndex
 
 # Loaded when they are asked for: most programs need none of them.
 _LAZY = {
-    "BlendedIndex": "embedding",
-    "ConversationIndex": "conversation",
-    "EmbeddingIndex": "embedding",
+    "BlendedIndex": "recall.blended",
+    "ConversationIndex": "recall.conversation",
+    "EmbeddingIndex": "recall.embedding",
+    "Prompt": "chat.messages",
+    "Transcript": "chat.transcript",
+    "Turn": "chat.transcript",
+    "build_messages": "chat.messages",
+    "count_messages": "chat.messages",
 }
 
 

@@ -7,8 +7,8 @@ from contextlib import AbstractContextManager
 from datetime import timedelta
 from typing import Any
 
-from ._heap import LazyHeap
-from ._numbers import expiry, is_live, milliseconds
+from ._basics.heap import LazyHeap
+from ._basics.times import expiry, is_live, milliseconds
 from .entry import check_key
 
 __all__ = ["Cache"]

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from ._json import check_text, dump_json, load_json, plain
-from ._numbers import epoch_milliseconds, in_unit_interval, is_live
+from ._basics.numbers import in_unit_interval
+from ._basics.plain import check_text, dump_json, load_json, plain
+from ._basics.times import epoch_milliseconds, is_live
 
 __all__ = ["Entry", "Match", "check_key", "entry_from_state", "new_entry"]
 

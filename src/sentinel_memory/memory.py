@@ -10,62 +10,28 @@ import time
 from collections.abc import Callable, Iterator
 from datetime import timedelta
 from os import PathLike
-from typing import Any, NamedTuple, Self, TypeAlias
+from typing import Any, Self, TypeAlias
 
-from ._checks import check_callable, check_methods, check_str
-from ._entries import EntrySet
-from ._keeping import Kept
-from ._numbers import (
-    DEFAULTS,
-    duration_option,
-    expiry,
-    in_unit_interval,
-    milliseconds,
-    whole_option,
-)
+from ._basics.checks import check_callable, check_methods, check_str
+from ._basics.numbers import DEFAULTS, in_unit_interval, whole_option
+from ._basics.times import duration_option, expiry, milliseconds
+from ._core.entries import EntrySet
+from ._core.saving import Kept
 from .cache import Cache
-from .context import (
-    Context,
-    Counts,
-    Format,
-    Tokenizer,
-    estimate_tokens,
-    pack,
-    plain_line,
-)
+from .context.estimate import estimate_tokens
+from .context.pack import Context, Counts, Format, Tokenizer, pack, plain_line
 from .entry import Entry, Match, check_key, new_entry
-from .recall import RecallIndex, WordIndex
-from .retention import Compaction, retentions
-from .stores._protocol import Store
+from .recall.protocol import RecallIndex
+from .recall.words import WordIndex
+from .results import Compaction, Remembered, Stats
+from .retention import retentions
 from .stores.json_file import JsonFileStore
+from .stores.protocol import Store
 from .working import Working
 
-__all__ = ["Memory", "Remembered", "Stats"]
+__all__ = ["Memory"]
 
 _Duration: TypeAlias = float | timedelta | None
-
-
-class Remembered(NamedTuple):
-    """What ``remember`` did: the ``entry``, whether it was ``kept``, and the automatic
-    ``compaction`` that followed, or ``None``."""
-
-    entry: Entry
-    kept: bool
-    compaction: Compaction | None
-
-
-class Stats(NamedTuple):
-    """Counts: ``size`` live and ``stored`` entries of at most ``limit``, live ``cache`` values;
-    since the memory was made, ``compactions`` and what they removed as ``expired`` or ``evicted``.
-    """
-
-    size: int
-    stored: int
-    limit: int
-    cache: int
-    compactions: int
-    expired: int
-    evicted: int
 
 
 class Memory(Kept):

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from ._json import dump_json, load_json, plain
-from ._numbers import epoch_milliseconds, expiry, is_live
-from .stores._protocol import Attachment, Section
+from ._basics.plain import dump_json, load_json, plain
+from ._basics.times import epoch_milliseconds, expiry, is_live
+from .document import Attachment, Section
 
 __all__ = ["Working"]
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from ._protocol import Attachment, Section, State, Store
+from ..document import State
 from .json_file import JsonFileStore
 from .memory import MemoryStore
+from .protocol import Store
 
-__all__ = ["Attachment", "JsonFileStore", "MemoryStore", "Section", "State", "Store"]
+__all__ = ["JsonFileStore", "MemoryStore", "State", "Store"]

@@ -7,11 +7,11 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, Final, TypeAlias
-from weakref import WeakSet
 
-from ..errors import StoreConflictError  # noqa: TID252
-from . import _files, _text
-from ._protocol import State
+from .._basics.forks import Forks
+from ..document import State, shape_problem
+from ..errors import StoreConflictError
+from . import _codec, _files
 
 __all__ = ["JsonFileStore"]
 
@@ -47,7 +47,7 @@ class JsonFileStore:
         self._swept = False
         self._lock = threading.RLock()
         self._busy = False
-        _remember_for_fork(self)
+        _forks.register(self)
 
     @property
     def path(self) -> str:
@@ -75,7 +75,7 @@ class JsonFileStore:
             if found is None:
                 self._known = self._coming = None
                 return None
-            state = _text.from_bytes(found.data, self._path)
+            state = _codec.from_bytes(found.data, self._path)
             self._known, self._coming = _fingerprint(found.data), None
             return state
 
@@ -91,8 +91,8 @@ class JsonFileStore:
         give back; ``OSError`` if the disk is full, a permission is missing, and so on. Only if
         flushing the folder fails, at the very end, the file is already the new one.
         """
-        data = _text.to_bytes(state)
-        problem = _text.shape_problem(state)
+        data = _codec.to_bytes(state)
+        problem = shape_problem(state)
         if problem is not None:
             raise ValueError(f"state is not a document that could be read back: {problem}")
         with self._alone():
@@ -174,27 +174,17 @@ def _absolute(path: str | os.PathLike[str]) -> str:
     return os.path.abspath(text)
 
 
-_stores: Final[WeakSet[JsonFileStore]] = WeakSet()
-_fork_handled = False
-
-
-def _remember_for_fork(store: JsonFileStore) -> None:
-    global _fork_handled
-    _stores.add(store)
-    if not _fork_handled and hasattr(os, "register_at_fork"):
-        _fork_handled = True
-        os.register_at_fork(
-            before=_files.opening.acquire,
-            after_in_parent=_files.opening.release,
-            after_in_child=_after_fork,
-        )
-
-
-def _after_fork() -> None:
+def _after_fork(store: JsonFileStore) -> None:
     """A thread that was in a call when another one forked does not exist in the child."""
     _files.opening.release()
     _files.close_inherited_locks()
-    for store in list(_stores):
-        store._lock = threading.RLock()
-        store._busy = False
-        store._coming = None  # what that thread was about to write is not from this process
+    store._lock = threading.RLock()
+    store._busy = False
+    store._coming = None  # what that thread was about to write is not from this process
+
+
+_forks: Final = Forks(
+    before=lambda _: _files.opening.acquire(),
+    in_parent=lambda _: _files.opening.release(),
+    in_child=_after_fork,
+)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 
-from ._protocol import State
-from ._text import to_bytes
+from ..document import State
+from ._codec import to_bytes
 
 __all__ = ["MemoryStore"]
 

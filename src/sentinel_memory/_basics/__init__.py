@@ -1,0 +1,1 @@
+"""Parts that know nothing of memories: checks, numbers, times, JSON data, words, heaps."""

@@ -1,0 +1,66 @@
+"""A fork, seen by objects that hold locks: what they do before it, in the parent, in the child.
+
+A forked child has one thread, so a lock that another thread held stays locked there for ever, and
+what that thread was changing stays half changed. Objects that could be caught by this register
+themselves with a ``Forks``, which holds them weakly and sets the hooks of the interpreter once.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable
+from typing import Any, Generic, TypeVar
+from weakref import WeakSet
+
+__all__ = ["Forks"]
+
+_T = TypeVar("_T")
+
+
+def _nothing(_: Any) -> None:
+    pass
+
+
+class Forks(Generic[_T]):
+    """The objects of one kind, and what each of them does at a fork.
+
+    The three functions are called for the same objects: those that existed when the fork began.
+    """
+
+    def __init__(
+        self,
+        *,
+        in_child: Callable[[_T], object],
+        before: Callable[[_T], object] = _nothing,
+        in_parent: Callable[[_T], object] = _nothing,
+    ) -> None:
+        self._before, self._in_parent, self._in_child = before, in_parent, in_child
+        self._every: WeakSet[Any] = WeakSet()
+        self._registering = threading.RLock()  # held by a fork from before it to after it
+        self._thread = threading.local()  # the objects that this thread prepared before it forked
+        self._handled = False
+
+    def register(self, one: _T) -> None:
+        """Call the functions for this object, too, at every fork while it lives."""
+        with self._registering:
+            self._every.add(one)
+            if not self._handled and hasattr(os, "register_at_fork"):
+                self._handled = True
+                os.register_at_fork(
+                    before=self._begin,
+                    after_in_parent=lambda: self._end(self._in_parent),
+                    after_in_child=lambda: self._end(self._in_child),
+                )
+
+    def _begin(self) -> None:
+        self._registering.acquire()
+        self._thread.prepared = list(self._every)
+        for one in self._thread.prepared:
+            self._before(one)
+
+    def _end(self, after: Callable[[_T], object]) -> None:
+        for one in self._thread.prepared:
+            after(one)
+        self._thread.prepared = []
+        self._registering.release()

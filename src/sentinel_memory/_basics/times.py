@@ -1,0 +1,67 @@
+"""Durations and times: seconds at the public face, whole epoch milliseconds inside."""
+
+from __future__ import annotations
+
+import math
+from datetime import timedelta
+from typing import Final
+
+from .numbers import DEFAULTS, finite_real
+
+__all__ = [
+    "LAST_EXPIRY",
+    "duration_option",
+    "epoch_milliseconds",
+    "expiry",
+    "is_live",
+    "milliseconds",
+]
+
+LAST_EXPIRY: Final = 8_640_000_000_000_000
+"""The last epoch millisecond at which anything expires (the end of ECMAScript's time range)."""
+
+
+def milliseconds(value: object) -> float | None:
+    """A duration of more than 0, given in seconds or as a ``timedelta``, otherwise ``None``."""
+    if isinstance(value, timedelta):
+        value = value.total_seconds()
+    number = finite_real(value)
+    if number is None or number <= 0:
+        return None
+    try:
+        return float(number * 1000) or math.ulp(0.0)  # a fraction may be too small for a float
+    except OverflowError:
+        return math.inf
+
+
+def duration_option(value: object, default: str) -> float:
+    """A duration in milliseconds, or the default of that name."""
+    return milliseconds(value) or DEFAULTS[default] * 1000.0
+
+
+def expiry(now: int, duration: float | None) -> int | None:
+    """When what lives ``duration`` milliseconds from ``now`` expires; ``None`` is never.
+
+    The duration is rounded to whole milliseconds, at least one.
+    """
+    if duration is None or duration > 2 * LAST_EXPIRY:
+        return None
+    at = now + max(1, round(duration))
+    return at if at <= LAST_EXPIRY else None
+
+
+def is_live(expires: int | None, now: int) -> bool:
+    """Whether what expires at ``expires`` is there at ``now``."""
+    return expires is None or now < expires
+
+
+def epoch_milliseconds(value: object, what: str) -> int:
+    """A stored time, floored to whole milliseconds, or a ``ValueError`` that names ``what``."""
+    number = finite_real(value)
+    try:
+        if number is not None and math.isfinite(number):  # an integer may exceed every float
+            floored: int = math.floor(number)
+            return floored
+    except OverflowError:
+        pass
+    raise ValueError(f"{what} must be a finite number of milliseconds")

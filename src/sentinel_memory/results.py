@@ -1,0 +1,67 @@
+"""Values that calls return: what was remembered, removed, loaded and counted."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from .entry import Entry
+
+__all__ = ["Compaction", "LoadResult", "Rejected", "Remembered", "Stats"]
+
+
+class Compaction(NamedTuple):
+    """What one compaction removed.
+
+    ``expired``: in the order in which they were last remembered; ``evicted``: lowest retention
+    first, which is the order in which they went.
+    """
+
+    expired: tuple[Entry, ...] = ()
+    evicted: tuple[Entry, ...] = ()
+
+
+class Rejected(NamedTuple):
+    """What a load did not take over: the raw stored value, and why."""
+
+    entry: Any
+    reason: str
+
+
+class LoadResult(NamedTuple):
+    """What ``load`` or ``restore`` found.
+
+    ``loaded`` counts the valid entries, the expired ones too, before any compaction. ``dropped``
+    counts what is not valid; ``rejected`` has it, with a reason each. ``compaction`` is what had
+    to go because it was more than the limit, or ``None``; the next save removes it from the store.
+    """
+
+    loaded: int
+    dropped: int
+    rejected: tuple[Rejected, ...] = ()
+    compaction: Compaction | None = None
+
+    def __repr__(self) -> str:
+        return f"LoadResult(loaded={self.loaded}, dropped={self.dropped})"
+
+
+class Remembered(NamedTuple):
+    """What ``remember`` did: the ``entry``, whether it was ``kept``, and the automatic
+    ``compaction`` that followed, or ``None``."""
+
+    entry: Entry
+    kept: bool
+    compaction: Compaction | None
+
+
+class Stats(NamedTuple):
+    """Counts: ``size`` live and ``stored`` entries of at most ``limit``, live ``cache`` values;
+    since the memory was made, ``compactions`` and what they removed as ``expired`` or ``evicted``.
+    """
+
+    size: int
+    stored: int
+    limit: int
+    cache: int
+    compactions: int
+    expired: int
+    evicted: int

@@ -1,0 +1,27 @@
+"""What a store is: any object that moves one JSON document, and nothing else."""
+
+from __future__ import annotations
+
+from typing import Protocol, runtime_checkable
+
+from ..document import State
+
+__all__ = ["Store"]
+
+
+@runtime_checkable
+class Store(Protocol):
+    """Where a memory is kept: any object with these two synchronous methods."""
+
+    def load(self) -> State | None:
+        """The stored document, or ``None`` if nothing has been stored yet.
+
+        A document that cannot be trusted is a ``DamagedStoreError``, never ``None``.
+        """
+
+    def save(self, state: State, /) -> None:
+        """Replace the stored document, wholly or not at all.
+
+        A store that several writers share raises ``StoreConflictError`` when the stored
+        document is not the one it last loaded or saved.
+        """

@@ -1,0 +1,239 @@
+"""Who goes first is found without looking at everybody, and is who the formula says."""
+
+from __future__ import annotations
+
+import math
+import random
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sentinel_memory import Memory, retention
+from sentinel_memory._core.eviction import EvictionOrder
+from sentinel_memory.entry import new_entry
+from support.clocks import FakeClock
+from support.model import PlainMemory
+
+WINDOW = 1_000.0
+
+
+def entry(importance: float, updated: int) -> Any:
+    return new_entry(
+        f"k{updated}", None, importance, created_ms=0, updated_ms=updated, expires_ms=None
+    )
+
+
+@given(
+    st.lists(
+        st.tuples(
+            st.sampled_from([0.0, 0.1, 0.2, 0.1 + 1e-17, 0.15, 0.2 - 2**-54]) | st.floats(0, 1),
+            st.integers(0, 3_000) | st.sampled_from([0, 1_000, 2_000]),
+        ),
+        min_size=1,
+        max_size=40,
+    ),
+    st.lists(st.integers(-500, 800), max_size=40),
+    st.randoms(use_true_random=False),
+)
+def test_the_first_to_go_is_the_one_with_the_lowest_retention_whatever_the_clock_does(
+    drawn: list[tuple[float, int]], steps: list[int], choice: random.Random
+) -> None:
+    """Compared with a minimum over all, while entries leave and come and time goes both ways."""
+    entries: dict[int, Any] = {}
+    order = EvictionOrder(entries, WINDOW)
+    for serial, (importance, updated) in enumerate(drawn):
+        entries[serial] = entry(importance, updated)
+        order.add(serial, entries[serial])
+    now = 2_000
+    serial = len(drawn)
+    for step in steps:
+        now += step
+        if not entries:
+            break
+
+        def key(serial: int, now: int = now) -> tuple[float, int, int]:
+            one = entries[serial]
+            age = now - one._updated_ms
+            worth = one.importance + 0.1 * min(1, max(0, 1 - age / WINDOW))
+            return (worth, one._updated_ms, serial)
+
+        first = order.first_to_go(now=now)
+        assert first == min(entries, key=key)
+        what = choice.random()
+        if what < 0.6:
+            order.discard(entries.pop(first))
+        elif what < 0.8:
+            order.discard(entries.pop(choice.choice(list(entries))))
+        else:
+            serial += 1
+            entries[serial] = entry(choice.choice(drawn)[0], now - choice.randrange(50))
+            order.add(serial, entries[serial])
+
+
+@pytest.mark.parametrize("importances", [[0.1], [0.1, 0.5, 0.9], None])
+def test_evicting_from_a_full_memory_looks_at_few_entries(
+    importances: list[float] | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """At most five retentions are computed for one eviction, also where all importances differ."""
+    draw = random.Random(7)
+    clock = FakeClock()
+    memory = Memory(limit=2_000, clock=clock)
+
+    def importance() -> float:
+        return draw.random() if importances is None else draw.choice(importances)
+
+    for number in range(2_000):
+        clock.tick(0.001)
+        memory.remember(f"k{number}", number, importance=importance())
+    memory.remember("warm", 0, importance=importance())
+
+    calls = 0
+    formula = retention.retention
+
+    def counted(*args: Any, **kwargs: Any) -> float:
+        nonlocal calls
+        calls += 1
+        return formula(*args, **kwargs)
+
+    monkeypatch.setattr(retention, "retention", counted)
+    for number in range(500):
+        clock.tick(60)
+        memory.remember(f"new{number}", number, importance=importance())
+    assert memory.stats().evicted == 501
+    assert calls <= 5 * 500
+
+
+def test_a_full_memory_of_random_importances_evicts_what_the_literal_procedure_evicts() -> None:
+    """2,000 remembers over a limit of 50, with days passing."""
+    draw = random.Random(11)
+    clock = FakeClock()
+    memory = Memory(limit=50, clock=clock)
+    model = PlainMemory(50)
+    for number in range(2_000):
+        clock.tick(draw.choice([0, 1, 60, 7_200]))
+        key, importance = f"k{draw.randrange(300)}", draw.random()
+        done = memory.remember(key, number, importance=importance)
+        expected = model.remember(key, number, importance, None, int(clock.now * 1000))
+        gone = None if done.compaction is None else [e.key for e in done.compaction.evicted]
+        assert gone == (None if expected is None else expected[1])
+
+
+@given(
+    st.lists(st.integers(-3_000, 3_000), max_size=30),
+    st.sampled_from([5e-321, 1e-5, 0.3, 1.0, 999.7, 1_000.0, 1e300, math.inf]),
+    st.sampled_from([0, 1_792_310_400_000]),
+)
+def test_retentions_in_bulk_are_the_formula_to_the_last_bit(
+    ages: list[int], window: float, now: int
+) -> None:
+    """Also for a window shorter than a millisecond, or longer than time."""
+    oldest_first = [entry(0.1, now - age) for age in sorted(ages, reverse=True)]
+    expected = [0.1 + 0.1 * min(1, max(0, 1 - age / window)) for age in sorted(ages, reverse=True)]
+    assert retention.retentions(oldest_first, now=now, window=window) == expected
+
+
+def test_overwriting_one_key_for_ever_does_not_pile_up_anything() -> None:
+    """The heaps behind eviction and expiry stay as small as the memory."""
+    memory = Memory(limit=3, clock=FakeClock())
+    for number in range(5_000):
+        memory.remember("k", number, importance=0.5 + (number % 7) / 100, ttl=60)
+        if number % 100 == 0:
+            memory.remember(f"other{number}", 1)
+    order = memory._entries._order
+    heaps = [memory._entries._expiries, *order._groups.values()]
+    for heads in (order._future, order._fresh, order._stale):
+        heaps += [heads.by_worth, heads.by_age, heads.by_youth]
+    assert max(len(heap._items) for heap in heaps) < 60
+
+
+@pytest.mark.parametrize("limit", [2, 100])
+def test_importances_that_are_no_longer_there_leave_nothing_behind(limit: int) -> None:
+    """Also in a memory that is never full, where nobody asks who goes first."""
+    memory = Memory(limit=limit, clock=FakeClock())
+    for number in range(2_000):
+        memory.remember("k", 1, importance=number / 2_000)
+        memory.remember(f"k{number}", 1, importance=number / 2_001)
+        memory.forget(f"k{number - 1}")
+    order = memory._entries._order
+    assert max(len(order._groups), len(order._changed), len(order._heads)) <= 4
+
+
+def test_a_clock_that_jitters_moves_few_heads(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As the clocks of several threads do, read before the lock is taken."""
+    clock = FakeClock()
+    memory = Memory(limit=200, clock=clock)
+    moved = []
+    real = EvictionOrder._place
+
+    def watched(order: EvictionOrder, serial: int, now: int) -> None:
+        moved.append(serial)
+        real(order, serial, now)
+
+    for number in range(200):
+        clock.tick(0.01)
+        memory.remember(f"k{number}", 1, importance=number / 200)
+    memory.remember("k200", 1, importance=1)
+    monkeypatch.setattr(EvictionOrder, "_place", watched)
+    for number in range(100):
+        clock.tick(0.01 if number % 2 else -0.008)
+        memory.remember(f"new{number}", 1, importance=(number + 0.5) / 200)
+    assert len(moved) <= 6 * 100
+
+
+def test_an_entry_from_the_future_does_not_make_every_eviction_a_scan(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Counted in entries whose retention is looked at, among 200 different importances."""
+    clock = FakeClock()
+    memory = Memory(limit=200, clock=clock)
+    clock.tick(3_600)
+    memory.remember("from the future", 1, importance=1)
+    clock.tick(-3_600)
+    for number in range(200):
+        memory.remember(f"k{number}", 1, importance=number / 200)
+    looked_at = []
+    real = retention.retention
+
+    def watched(entry: Any, **options: Any) -> float:
+        looked_at.append(entry.key)
+        return real(entry, **options)
+
+    monkeypatch.setattr(retention, "retention", watched)
+    for number in range(50):
+        clock.tick(1)
+        memory.remember(f"new{number}", 1, importance=number / 200 + 0.001)
+    assert memory.stats().evicted == 51
+    assert len(looked_at) <= 3 * 50
+
+
+def test_when_the_clock_went_back_the_less_important_of_two_from_the_future_goes() -> None:
+    """Both count as just remembered, however far in the future they are."""
+    clock = FakeClock()
+    memory = Memory(limit=2, recency_window=100, clock=clock)
+    clock.tick(50)
+    memory.remember("older", 1, importance=0.51)
+    clock.tick(50)
+    memory.remember("newer", 1, importance=0.5)
+    clock.tick(-100)
+    done = memory.remember("now", 1, importance=1).compaction
+    assert done is not None
+    assert [entry.key for entry in done.evicted] == ["newer"]
+
+
+def test_many_random_histories_agree_with_a_minimum_over_all() -> None:
+    """The same comparison as above on 400 fixed histories."""
+    draw = random.Random(3)
+    importances = [0.0, 0.1, 0.15, 0.2, 0.2 - 2**-54]
+    for _ in range(400):
+        memory = Memory(limit=4, recency_window=1, clock=(clock := FakeClock()))
+        model = PlainMemory(4, 1_000)
+        for number in range(12):
+            clock.tick(draw.choice([-0.7, -0.3, 0, 0.2, 0.4, 1]))
+            key, importance = f"k{draw.randrange(9)}", draw.choice(importances)
+            done = memory.remember(key, number, importance=importance).compaction
+            now = math.floor(clock.now * 1000)
+            expected = model.remember(key, number, importance, None, now)
+            gone = None if done is None else [entry.key for entry in done.evicted]
+            assert gone == (None if expected is None else expected[1])

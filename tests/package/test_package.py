@@ -1,0 +1,231 @@
+"""Promises about the package itself."""
+
+from __future__ import annotations
+
+import ast
+import importlib.metadata
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import sentinel_memory
+
+PACKAGE = Path(sentinel_memory.__file__).parent
+MODULES = sorted(PACKAGE.rglob("*.py"))
+
+# The house, from the ground up: a module imports from rows below its own, or, within a row, from
+# modules of its own package. The table names every module, so that a new one is placed on purpose.
+LAYERS = [
+    {
+        "errors",
+        "document",
+        "_basics",
+        "_basics.checks",
+        "_basics.forks",
+        "_basics.heap",
+        "_basics.numbers",
+        "_basics.plain",
+        "_basics.times",
+        "_basics.words",
+    },
+    {
+        "entry",
+        "working",
+        "stores",
+        "stores._codec",
+        "stores._files",
+        "stores.json_file",
+        "stores.memory",
+        "stores.protocol",
+    },
+    {
+        "cache",
+        "results",
+        "retention",
+        "recall",
+        "recall.blended",
+        "recall.conversation",
+        "recall.embedding",
+        "recall.protocol",
+        "recall.words",
+        "context",
+        "context._greedy",
+        "context.estimate",
+        "context.pack",
+    },
+    {"ranking"},
+    {
+        "_core",
+        "_core.contents",
+        "_core.entries",
+        "_core.eviction",
+        "_core.locks",
+        "_core.saving",
+    },
+    {"memory"},
+    {"chat", "chat.messages", "chat.transcript", ""},
+]
+# Between modules of the bottom row that are in no package.
+WITHIN_A_ROW = {("document", "errors")}
+# Who touches files and threads: exactly these.
+TOUCHES = {
+    "os": {"_basics.forks", "stores._files", "stores.json_file", "memory"},
+    "threading": {
+        "_basics.forks",
+        "_core.locks",
+        "_core.saving",
+        "stores._files",
+        "stores.json_file",
+    },
+    "time": {"_core.saving", "memory", "stores._files"},
+}
+
+
+def name_of(path: Path) -> str:
+    parts = path.relative_to(PACKAGE).with_suffix("").parts
+    return ".".join(part for part in parts if part != "__init__")
+
+
+def imports_of(path: Path) -> set[str]:
+    """Absolute names of what a module imports, at the top or inside a function."""
+    name = name_of(path)
+    package = name.split(".") if path.name == "__init__.py" and name else name.split(".")[:-1]
+    found = set()
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            module = node.module or ""
+            if node.level == 0 and module.startswith("sentinel_memory."):
+                found.add("sentinel_memory:" + module.removeprefix("sentinel_memory."))
+            elif node.level == 0:
+                found.add(module)
+            else:
+                base = package[: len(package) - (node.level - 1)]
+                target = ".".join([*base, *filter(None, module.split("."))])
+                known = {name_of(module) for module in MODULES}
+                for alias in node.names:
+                    inner = f"{target}.{alias.name}".lstrip(".")
+                    found.add("sentinel_memory:" + (inner if inner in known else target))
+    return found
+
+
+def test_nothing_is_needed_at_run_time() -> None:
+    required = importlib.metadata.requires("sentinel-memory") or []
+    assert [line for line in required if "extra ==" not in line] == []
+
+
+def test_only_the_standard_library_is_imported() -> None:
+    for path in MODULES:
+        outside = {name for name in imports_of(path) if not name.startswith("sentinel_memory:")}
+        tops = {name.split(".")[0] for name in outside}
+        assert tops <= sys.stdlib_module_names, path
+
+
+def test_the_table_of_layers_names_every_module() -> None:
+    placed = [name for names in LAYERS for name in names]
+    assert sorted(placed) == sorted(map(name_of, MODULES))
+
+
+def test_imports_go_one_way() -> None:
+    row = {name: number for number, names in enumerate(LAYERS) for name in names}
+    for path in MODULES:
+        name = name_of(path)
+        for other in imports_of(path):
+            if not other.startswith("sentinel_memory:"):
+                continue
+            other = other.removeprefix("sentinel_memory:")
+            package = name.split(".")[0]
+            family = "." in other and other.split(".")[0] == package
+            down = row[other] < row[name] or family or (name, other) in WITHIN_A_ROW
+            # The tour names lazily what stands beside it on the top row.
+            assert down or (name == "" and row[other] == row[""]), f"{name} imports {other}"
+
+
+def test_inside_a_package_no_two_modules_import_each_other() -> None:
+    uses = {
+        name_of(path): {
+            other.removeprefix("sentinel_memory:")
+            for other in imports_of(path)
+            if other.startswith("sentinel_memory:")
+        }
+        for path in MODULES
+    }
+    reach = {name: set(direct) for name, direct in uses.items()}
+    for _ in uses:
+        for found in reach.values():
+            found |= {far for near in list(found) for far in uses.get(near, ())}
+    assert [name for name, found in reach.items() if name in found] == []
+
+
+def test_only_memory_imports_the_core() -> None:
+    users = {
+        name_of(path)
+        for path in MODULES
+        for other in imports_of(path)
+        if other.startswith("sentinel_memory:_core.")
+    }
+    assert {name for name in users if not name.startswith("_core")} == {"memory"}
+
+
+def test_the_basics_know_nothing_of_memories() -> None:
+    for path in MODULES:
+        if name_of(path).startswith("_basics."):
+            ours = {name for name in imports_of(path) if name.startswith("sentinel_memory:")}
+            assert all(name.startswith("sentinel_memory:_basics.") for name in ours), path
+
+
+@pytest.mark.parametrize("module", TOUCHES)
+def test_only_the_named_modules_touch_the_world(module: str) -> None:
+    users = {name_of(path) for path in MODULES if module in imports_of(path)}
+    assert users == TOUCHES[module]
+
+
+def test_nothing_talks_to_the_network_or_starts_programs() -> None:
+    for path in MODULES:
+        assert not imports_of(path) & {"socket", "http", "urllib", "subprocess", "logging"}, path
+
+
+def test_all_is_sorted_and_true() -> None:
+    names = sentinel_memory.__all__
+    assert names == sorted(names)
+    for name in names:
+        value = getattr(sentinel_memory, name)
+        assert value.__doc__ or name == "DEFAULTS", name
+
+
+def test_the_version_is_that_of_the_distribution() -> None:
+    assert sentinel_memory.__version__ == importlib.metadata.version("sentinel-memory")
+    with pytest.raises(AttributeError, match="no attribute 'nothing'"):
+        _ = sentinel_memory.nothing
+
+
+def test_the_type_marker_is_shipped() -> None:
+    assert (PACKAGE / "py.typed").exists()
+
+
+def test_importing_does_nothing_and_brings_nothing_heavy() -> None:
+    """No thread, no file, no handler; none of the modules that cost time."""
+    code = (
+        "import sys, threading\n"
+        f"sys.path.insert(0, {str(PACKAGE.parent)!r})\n"
+        "import sentinel_memory\n"
+        "assert threading.active_count() == 1\n"
+        "heavy = {'pathlib', 'tempfile', 'logging', 'asyncio', 'importlib.metadata',"
+        " 'hashlib', 'sqlite3', 'socket', 'random', 'unittest'}\n"
+        "print(sorted(heavy & set(sys.modules)))\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-I", "-S", "-c", code], capture_output=True, text=True, check=True
+    )
+    assert done.stdout == "[]\n"
+
+
+@pytest.mark.parametrize("path", MODULES, ids=name_of)
+def test_a_module_can_be_read_in_one_sitting(path: Path) -> None:
+    """And says first what belongs in it."""
+    text = path.read_text(encoding="utf-8")
+    assert ast.get_docstring(ast.parse(text)), path
+    assert text.count("\n") <= 420

@@ -1,0 +1,1 @@
+"""What tests share: a clock, a plain model, the literal packer, tokenizers."""
