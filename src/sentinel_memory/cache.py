@@ -5,13 +5,19 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from datetime import timedelta
-from typing import Any
+from typing import Any, NamedTuple
 
 from ._basics.heap import LazyHeap
 from ._basics.times import expiry, is_live, milliseconds
 from .entry import check_key
 
 __all__ = ["Cache"]
+
+
+class _Value(NamedTuple):
+    value: Any
+    expires: int | None
+    serial: int
 
 
 class Cache:
@@ -24,19 +30,23 @@ class Cache:
     {'Prague': 21}
     """
 
+    # ``_values`` is the truth, and every call changes it in one step, so that an exception between
+    # two lines leaves no half of a value. The rest only finds what has expired: a serial number
+    # there whose value is another one by now says nothing.
+
     def __init__(
         self, ttl: float, *, now: Callable[[], int], lock: AbstractContextManager[Any]
     ) -> None:
         self._ttl = ttl
         self._now = now
         self._lock = lock
+        self._last_serial = 0
         self._reset()
 
     def _reset(self) -> None:
-        self._serial = 0
-        self._serials: dict[str, int] = {}
-        self._values: dict[int, tuple[str, Any, int | None]] = {}  # key, value, expiry
-        self._expiries = LazyHeap(self._values)
+        self._values: dict[str, _Value] = {}
+        self._keys: dict[int, str] = {}  # of the values that expire, by serial number
+        self._expiries = LazyHeap(self._keys)  # (expiry, serial)
 
     def put(self, key: str, value: Any, *, ttl: float | timedelta | None = None) -> None:
         """Keep ``value`` for ``ttl`` seconds, or a ``timedelta``.
@@ -48,63 +58,57 @@ class Cache:
         now = self._now()
         with self._lock:
             self._drop_expired(now)
-            self._remove(key)
-            self._serial += 1
-            expires = expiry(now, duration)
-            self._serials[key] = self._serial
-            self._values[self._serial] = (key, value, expires)
+            self._last_serial += 1
+            serial, expires = self._last_serial, expiry(now, duration)
             if expires is not None:
-                self._expiries.push((expires, self._serial))
+                self._keys[serial] = key
+                self._expiries.push((expires, serial))
+            former = self._values.get(key)
+            self._values[key] = _Value(value, expires, serial)
+            self._forget_serial(former)
 
     def get(self, key: str, default: Any = None) -> Any:
         """The value itself, or ``default`` if there is none or its time is over."""
         key = check_key(key)
         now = self._now()
         with self._lock:
-            serial = self._serials.get(key)
-            if serial is None or not self._is_live(serial, now):
-                return default
-            return self._values[serial][1]
+            found = self._values.get(key)
+            return found.value if found is not None and is_live(found.expires, now) else default
 
     def delete(self, key: str) -> bool:
         """Drop the value; ``True`` if a live one went."""
         key = check_key(key)
         now = self._now()
         with self._lock:
-            serial = self._serials.get(key)
-            live = serial is not None and self._is_live(serial, now)
-            self._remove(key)
-        return live
+            found = self._values.pop(key, None)
+            self._forget_serial(found)
+        return found is not None and is_live(found.expires, now)
 
     def clear(self) -> None:
         """Drop everything."""
         with self._lock:
             self._reset()
 
-    def __len__(self) -> int:
-        now = self._now()
+    def count(self, now: int) -> int:
+        """How many values are live at ``now``, in epoch milliseconds."""
         with self._lock:
-            return self._live_count(now)
+            return sum(is_live(value.expires, now) for value in self._values.values())
 
-    def _live_count(self, now: int) -> int:
-        return sum(1 for serial in self._values if self._is_live(serial, now))
-
-    def _is_live(self, serial: int, now: int) -> bool:
-        return is_live(self._values[serial][2], now)
-
-    def _remove(self, key: str) -> None:
-        serial = self._serials.pop(key, None)
-        if serial is not None:
-            _, _, expires = self._values.pop(serial)
-            if expires is not None:
-                self._expiries.died()
+    def _forget_serial(self, value: _Value | None) -> None:
+        if value is not None and self._keys.pop(value.serial, None) is not None:
+            self._expiries.died()
 
     def _drop_expired(self, now: int) -> None:
         # At every put, so that what nobody asks for again does not pile up.
         while (first := self._expiries.first()) and first[0] <= now:
-            self._expiries.pop()
-            key, _, _ = self._values.pop(first[-1])
-            del self._serials[key]
+            key = self._keys[first[-1]]
+            if key in self._values and self._values[key].serial == first[-1]:
+                del self._values[key]
+            del self._keys[first[-1]]
+            self._expiries.died()
+
+    def __len__(self) -> int:
+        return self.count(self._now())
 
     def __bool__(self) -> bool:
         return True

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from contextlib import AbstractContextManager
-from typing import Any, Final, Protocol, TypeAlias
+from collections.abc import Callable
+from typing import Any, Final, Protocol, TypeAlias, TypeVar
 
 __all__ = ["RESERVED", "VERSION", "Attachment", "Section", "State", "shape_problem"]
+
+_T = TypeVar("_T")
 
 VERSION: Final = 1
 RESERVED: Final = frozenset({"version", "entries", "rejected"})  # no names of sections
@@ -32,29 +34,32 @@ class Section(Protocol):
 
 
 class Attachment(Protocol):
-    """What ``Memory.attach`` returns: how a section's public side reaches the memory.
+    """How the public side of a section reaches the memory: what ``Memory.attach`` returns.
 
-    Both yield the time of the call in epoch milliseconds.
+    Both calls return what the function returns that they are given, and give it the time of the
+    call in epoch milliseconds. A function, and not a block, because a block that an exception hits
+    on its way in or out (Ctrl-C, a signal handler) could leave a lock taken.
     """
 
-    def read(self) -> AbstractContextManager[int]:
-        """Hold the memory's lock, so that no change is seen half-made."""
+    def read(self, see: Callable[[int], _T], /) -> _T:
+        """Call ``see(now)`` while nobody changes the memory."""
 
-    def change(self) -> AbstractContextManager[int]:
-        """Hold the lock for a change; after it, save if the memory saves by itself.
+    def change(self, make: Callable[[int], _T], /) -> _T:
+        """Call ``make(now)`` while nobody else looks; then save, if the memory saves by itself.
 
-        A change that raises counts as none.
+        What ``make`` raises is raised, and counts as no change.
         """
 
 
 def shape_problem(state: Any) -> str | None:
     """Why ``state``, JSON data, is not a document of this version; ``None`` if it is one."""
     if not isinstance(state, dict):
-        return "it is not an object"
+        return f"it must be an object, not {type(state).__name__}"
     version = state.get("version")
     if type(version) is not int or version != VERSION:
         if type(version) is int and version > VERSION:
-            return f"its version is {version!r:.40}, from a newer release"
+            newer = f"its version is {version!r:.40}, from a newer release"
+            return f"{newer}; this one reads version {VERSION} only"
         return f"its version must be the integer {VERSION}, not {version!r:.40}"
     if not isinstance(state.get("entries"), list):
         return "its entries are missing or not a list"

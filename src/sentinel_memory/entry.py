@@ -1,14 +1,55 @@
-"""One remembered thing: an immutable value, its stored form, and what makes one invalid."""
+"""One remembered thing: an immutable value, the table of its fields, and its stored form."""
 
 from __future__ import annotations
 
-from typing import Any
+import json
+from collections.abc import Callable
+from typing import Any, Final, NamedTuple, NoReturn, Self
 
 from ._basics.numbers import in_unit_interval
 from ._basics.plain import check_text, dump_json, load_json, plain
 from ._basics.times import epoch_milliseconds, is_live
 
-__all__ = ["Entry", "Match", "check_key", "entry_from_state", "new_entry"]
+__all__ = ["Entry", "Match", "check_key", "checked_line", "entry_from_state", "new_entry"]
+
+
+class Field(NamedTuple):
+    """One field of an entry beside key and data: its slot, its stored name, and its check.
+
+    ``check`` makes the value of the slot from a stored value, or raises ``ValueError``. A field
+    with a ``default`` may be absent from a stored entry.
+    """
+
+    slot: str
+    stored: str
+    check: Callable[[Any], Any]
+    default: Any = ...
+
+    @property
+    def is_required(self) -> bool:
+        """Whether a stored entry without the field is not valid."""
+        return self.default is ...
+
+
+def _importance(value: object) -> float:
+    importance = in_unit_interval(value)
+    if importance is None:
+        raise ValueError("importance must be a number in [0, 1]")
+    return importance
+
+
+# The one list of fields. A field that is added here is kept by overwriting, loading and saving.
+FIELDS: Final = (
+    Field("importance", "importance", _importance),
+    Field("created_ms", "createdAt", lambda value: epoch_milliseconds(value, "createdAt")),
+    Field("updated_ms", "updatedAt", lambda value: epoch_milliseconds(value, "updatedAt")),
+    Field("expires_ms", "expiresAt", lambda value: _expiry(value), default=None),
+)
+_STORED: Final = frozenset({"key", "data", *(field.stored for field in FIELDS)})
+
+
+def _expiry(value: object) -> int | None:
+    return None if value is None else epoch_milliseconds(value, "expiresAt")
 
 
 class Entry:
@@ -18,124 +59,137 @@ class Entry:
     with millisecond resolution, the last one ``None`` if the entry never expires; ``data`` is a
     fresh copy at every access. A memory makes entries; a program only reads them.
 
+    For indexes there is ``line``, the text of the entry in a prompt (``key: data``, with data that
+    is not a string as compact JSON), and ``created_ms``, ``updated_ms`` and ``expires_ms`` are the
+    times in whole epoch milliseconds.
+
     >>> from sentinel_memory import Memory
     >>> entry = Memory().remember("user:name", "Jakub", importance=0.9).entry
     >>> entry
     Entry(key='user:name', importance=0.9)
-    >>> entry.data
-    'Jakub'
+    >>> entry.data, entry.line
+    ('Jakub', 'user:name: Jakub')
     """
 
-    # Inside, time is whole epoch milliseconds, and the data is only in the line for a prompt, since
-    # every context needs that of every entry: "key: data". What is no string is there as JSON text.
+    # The data is kept only in the line, since every context needs the lines of all entries.
+    # ``unknown`` has the stored fields that this version does not know, each as JSON text, or None.
     __slots__ = (
-        "_created_ms",
-        "_expires_ms",
-        "_importance",
-        "_is_json",
-        "_key",
-        "_line",
-        "_updated_ms",
+        "created_ms",
+        "expires_ms",
+        "importance",
+        "is_json",
+        "key",
+        "line",
+        "unknown",
+        "updated_ms",
     )
+
+    key: str
+    line: str
+    is_json: bool
+    importance: float
+    created_ms: int
+    updated_ms: int
+    expires_ms: int | None
+    unknown: dict[str, str] | None
 
     def __init__(
         self,
         key: str,
         line: str,
         is_json: bool,
+        *,
         importance: float,
         created_ms: int,
         updated_ms: int,
         expires_ms: int | None,
+        unknown: dict[str, str] | None = None,
     ) -> None:
-        self._key = key
-        self._line = line
-        self._is_json = is_json
-        self._importance = importance
-        self._created_ms = created_ms
-        self._updated_ms = updated_ms
-        self._expires_ms = expires_ms
+        fill = object.__setattr__  # assignment itself is refused
+        fill(self, "key", key)
+        fill(self, "line", line)
+        fill(self, "is_json", is_json)
+        fill(self, "importance", importance)
+        fill(self, "created_ms", created_ms)
+        fill(self, "updated_ms", updated_ms)
+        fill(self, "expires_ms", expires_ms)
+        fill(self, "unknown", unknown)
 
-    @property
-    def key(self) -> str:
-        """What it is remembered under."""
-        return self._key
+    def __setattr__(self, name: str, value: object) -> NoReturn:
+        raise AttributeError(f"an {type(self).__name__} cannot be changed: remember its key anew")
+
+    def __delattr__(self, name: str) -> NoReturn:
+        raise AttributeError(f"an {type(self).__name__} cannot be changed")
 
     @property
     def data(self) -> Any:
-        """What was remembered, as JSON data; a fresh copy."""
-        text = self._text()
-        return load_json(text) if self._is_json else text
-
-    @property
-    def importance(self) -> float:
-        """How much it matters, from 0 to 1."""
-        return self._importance
+        """The data that was remembered, as JSON data; a fresh copy."""
+        text = self.line[len(self.key) + 2 :]
+        return load_json(text) if self.is_json else text
 
     @property
     def created_at(self) -> float:
-        """When the key was first remembered, in epoch seconds."""
-        return self._created_ms / 1000
+        """The time when the key was first remembered, in epoch seconds."""
+        return self.created_ms / 1000
 
     @property
     def updated_at(self) -> float:
-        """When the key was last remembered, in epoch seconds."""
-        return self._updated_ms / 1000
+        """The time when the key was last remembered, in epoch seconds."""
+        return self.updated_ms / 1000
 
     @property
     def expires_at(self) -> float | None:
-        """From when on it is invisible, in epoch seconds; ``None`` is never."""
-        return None if self._expires_ms is None else self._expires_ms / 1000
+        """The time from which on the entry is invisible, in epoch seconds; ``None`` is never."""
+        return None if self.expires_ms is None else self.expires_ms / 1000
 
-    def _is_live(self, now: int) -> bool:
-        return is_live(self._expires_ms, now)
+    def is_live(self, now: int) -> bool:
+        """Whether the entry is visible at ``now``, in epoch milliseconds."""
+        return is_live(self.expires_ms, now)
 
-    def _continue(self, former: Entry, *, keep_importance: bool) -> None:
-        """Take over from the entry it replaces; only before anybody else has seen this one."""
-        self._created_ms = former._created_ms
-        if keep_importance:
-            self._importance = former._importance
+    def to_state(self) -> dict[str, Any]:
+        """The stored form of the entry, as JSON data.
 
-    def _text(self) -> str:
-        """The data in a prompt: a string as it is, anything else as compact JSON."""
-        return self._line[len(self._key) + 2 :]
+        >>> from sentinel_memory import Memory
+        >>> Memory(clock=lambda: 2).remember("user:name", "Jakub").entry.to_state()["updatedAt"]
+        2000
+        """
+        state = {"key": self.key, "data": self.data}
+        state.update((field.stored, getattr(self, field.slot)) for field in FIELDS)
+        if self.unknown:
+            state.update((name, load_json(text)) for name, text in self.unknown.items())
+        return state
 
-    def _to_state(self) -> dict[str, Any]:
-        return {
-            "key": self._key,
-            "data": self.data,
-            "importance": self._importance,
-            "createdAt": self._created_ms,
-            "updatedAt": self._updated_ms,
-            "expiresAt": self._expires_ms,
-        }
-
-    def _identity(self) -> tuple[Any, ...]:
-        return (
-            self._key,
-            self._importance,
-            self._created_ms,
-            self._updated_ms,
-            self._expires_ms,
-        )
+    def _values(self) -> tuple[Any, ...]:
+        return (self.key, *(getattr(self, field.slot) for field in FIELDS))
 
     def __eq__(self, other: object) -> bool:
         if type(other) is not type(self):
             return NotImplemented
-        return self._identity() == other._identity() and self.data == other.data
+        same = self._values() == other._values() and self.unknown == other.unknown
+        return same and (self.line == other.line or self.data == other.data)
 
     def __hash__(self) -> int:
-        return hash(self._identity())
+        return hash(self._values())
+
+    def __copy__(self) -> Self:
+        return self
+
+    def __deepcopy__(self, _: object) -> Self:
+        return self
+
+    def __setstate__(self, state: tuple[None, dict[str, Any]]) -> None:
+        for slot, value in state[1].items():  # of a pickle; assignment itself is refused
+            object.__setattr__(self, slot, value)
 
     def __repr__(self) -> str:
-        return f"{type(self).__name__}(key={self._key!r}, importance={self._importance!r})"
+        return f"{type(self).__name__}(key={self.key!r}, importance={self.importance!r})"
 
 
 class Match(Entry):
     """An ``Entry`` that ``recall`` found.
 
     ``relevance`` is the share of the question found in it, above 0 and at most 1; ``score`` is
-    what the matches are ordered by.
+    what the matches are ordered by: relevance weighed by importance, with a little for freshness.
 
     >>> from sentinel_memory import Memory
     >>> memory = Memory(clock=lambda: 0)
@@ -145,33 +199,20 @@ class Match(Entry):
     (1.0, 1.0)
     """
 
-    __slots__ = ("_relevance", "_score")
+    __slots__ = ("relevance", "score")
+
+    relevance: float
+    score: float
 
     def __init__(self, entry: Entry, relevance: float, score: float) -> None:
-        super().__init__(
-            entry._key,
-            entry._line,
-            entry._is_json,
-            entry._importance,
-            entry._created_ms,
-            entry._updated_ms,
-            entry._expires_ms,
-        )
-        self._relevance = relevance
-        self._score = score
+        fill = object.__setattr__
+        for slot in Entry.__slots__:
+            fill(self, slot, getattr(entry, slot))
+        fill(self, "relevance", relevance)
+        fill(self, "score", score)
 
-    @property
-    def relevance(self) -> float:
-        """How much of the question it answers, above 0 and at most 1."""
-        return self._relevance
-
-    @property
-    def score(self) -> float:
-        """Relevance weighed by importance, with a little for freshness."""
-        return self._score
-
-    def _identity(self) -> tuple[Any, ...]:
-        return (*super()._identity(), self._relevance, self._score)
+    def _values(self) -> tuple[Any, ...]:
+        return (*super()._values(), self.relevance, self.score)
 
 
 def check_key(key: object) -> str:
@@ -190,33 +231,53 @@ def new_entry(
     updated_ms: int,
     expires_ms: int | None,
 ) -> Entry:
-    """An entry of checked and copied ``key`` and ``data``; ``TypeError`` or ``ValueError``."""
+    """An entry of a key and data that are checked and copied here.
+
+    Raises ``TypeError`` or ``ValueError`` for a key or data that could not be saved.
+    """
+    return Entry(
+        *checked_line(key, data),
+        importance=importance,
+        created_ms=created_ms,
+        updated_ms=updated_ms,
+        expires_ms=expires_ms,
+    )
+
+
+def checked_line(key: object, data: object) -> tuple[str, str, bool]:
+    """The plain key, the line, and whether its data is JSON text, of checked and copied arguments.
+
+    Raises ``TypeError`` or ``ValueError`` for a key or data that could not be saved.
+    """
     key = check_key(key)
     if not key:
         raise ValueError("key must not be empty")
     check_text(key, "key")
     value = plain(data, f"data of {key!r}")
     is_json = not isinstance(value, str)
-    line = f"{key}: {dump_json(value) if is_json else value}"
-    return Entry(key, line, is_json, importance, created_ms, updated_ms, expires_ms)
+    return key, f"{key}: {dump_json(value) if is_json else value}", is_json
 
 
 def entry_from_state(raw: object) -> Entry:
     """A stored entry, or a ``TypeError`` or ``ValueError`` that says why it is not valid."""
     if not isinstance(raw, dict):
         raise TypeError(f"an entry must be an object, not {type(raw).__name__}")
-    missing = [name for name in ("key", "data", "importance") if name not in raw]
-    if missing:
-        raise ValueError(f"{missing[0]} is missing")
-    importance = in_unit_interval(raw["importance"])
-    if importance is None:
-        raise ValueError("importance must be a number in [0, 1]")
-    expires = raw.get("expiresAt")
-    return new_entry(
-        raw["key"],
-        raw["data"],
-        importance,
-        created_ms=epoch_milliseconds(raw.get("createdAt"), "createdAt"),
-        updated_ms=epoch_milliseconds(raw.get("updatedAt"), "updatedAt"),
-        expires_ms=None if expires is None else epoch_milliseconds(expires, "expiresAt"),
-    )
+    for name in ("key", "data", *(field.stored for field in FIELDS if field.is_required)):
+        if name not in raw:
+            raise ValueError(f"{name} is missing")
+    fields = {field.slot: field.check(raw.get(field.stored, field.default)) for field in FIELDS}
+    return Entry(*checked_line(raw["key"], raw["data"]), **fields, unknown=_unknown_fields(raw))
+
+
+def _unknown_fields(raw: dict[str, Any]) -> dict[str, str] | None:
+    """The stored fields that a later release or another program added, each as JSON text."""
+    if _STORED.issuperset(raw):
+        return None
+    try:
+        return {
+            name: json.dumps(value, allow_nan=False)
+            for name, value in raw.items()
+            if name not in _STORED
+        }
+    except (TypeError, RecursionError) as error:
+        raise ValueError(f"a field is not JSON data: {error}") from None

@@ -1,40 +1,57 @@
-"""``Memory``: holds the entries, reads the clock once a call, asks the other modules, reports.
+"""``Memory``: the public face. Checks arguments, and asks the parts that it has.
 
-What entries are worth, how they are found and packed, and how the memory is kept in a store is
-decided elsewhere.
+What a memory holds and how it changes is in ``_core/contents.py``, locks, saving and transactions
+in ``_core/saving.py``, best first in ``ranking.py``, filling a budget in ``context``.
 """
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
 from datetime import timedelta
 from os import PathLike
-from typing import Any, Self, TypeAlias
+from typing import Any, Final, NoReturn, Self, TypeAlias, TypedDict, TypeVar, Unpack
 
 from ._basics.checks import check_callable, check_methods, check_str
 from ._basics.numbers import DEFAULTS, in_unit_interval, whole_option
-from ._basics.times import duration_option, expiry, milliseconds
-from ._core.entries import EntrySet
-from ._core.saving import Kept
+from ._basics.times import duration_option, expiry, milliseconds, system_clock
+from ._core.contents import Change, Contents
+from ._core.saving import Clock, Saver
 from .cache import Cache
 from .context.estimate import estimate_tokens
 from .context.pack import Context, Counts, Format, Tokenizer, pack, plain_line
-from .entry import Entry, Match, check_key, new_entry
+from .document import Attachment, Section
+from .entry import Entry, Match, check_key, checked_line
+from .ranking import Hit, best_first, best_matches, hits
 from .recall.protocol import RecallIndex
 from .recall.words import WordIndex
-from .results import Compaction, Remembered, Stats
-from .retention import retentions
+from .results import Compaction, LoadResult, Remembered, Stats
 from .stores.json_file import JsonFileStore
 from .stores.protocol import Store
 from .working import Working
 
 __all__ = ["Memory"]
 
+_T = TypeVar("_T")
 _Duration: TypeAlias = float | timedelta | None
 
 
-class Memory(Kept):
+class OpenOptions(TypedDict, total=False):
+    """The options of ``Memory.open``: those of ``Memory`` but for the store."""
+
+    limit: int | float | None
+    autosave: bool
+    load: bool
+    tokenizer: Tokenizer | None
+    recency_window: _Duration
+    cache_ttl: _Duration
+    working_ttl: _Duration
+    on_evict: Callable[[Compaction], object] | None
+    index: RecallIndex | None
+    clock: Callable[[], float]
+
+
+class Memory:
     """A bounded memory: keeps what matters, forgets what does not, lets short-lived things expire.
 
     All options are keywords:
@@ -77,35 +94,44 @@ class Memory(Kept):
         working_ttl: _Duration = None,
         on_evict: Callable[[Compaction], object] | None = None,
         index: RecallIndex | None = None,
-        clock: Callable[[], float] = time.time,
+        clock: Callable[[], float] = system_clock,
     ) -> None:
         check_methods("index", index, ("add", "discard", "search"), optional=True)
         check_callable("tokenizer", tokenizer, optional=True)
-        self._limit = whole_option(limit, "limit", least=1)
-        self._window = duration_option(recency_window, "recency_window")
-        self._tokenizer = estimate_tokens if tokenizer is None else tokenizer
-        self._counts = Counts()
-        entries = EntrySet(
-            limit=self._limit,
+        check_methods("store", store, ("load", "save"), optional=True)
+        check_callable("clock", clock)
+        check_callable("on_evict", on_evict, optional=True)
+        if autosave and store is None:
+            raise ValueError("autosave needs a store: Memory(store=JsonFileStore(path), ...)")
+        self._window: Final = duration_option(recency_window, "recency_window")
+        self._tokenizer: Final = estimate_tokens if tokenizer is None else tokenizer
+        self._token_counts: Final = Counts()
+        self._contents: Final = Contents(
+            limit=whole_option(limit, "limit", least=1),
             window=self._window,
             index=WordIndex() if index is None else index,
         )
-        super().__init__(entries, store=store, autosave=autosave, clock=clock, on_evict=on_evict)
-        self.cache = Cache(
-            duration_option(cache_ttl, "cache_ttl"), now=self._now, lock=self._locks.state
+        self._saver: Final = Saver(
+            self._contents, Clock(clock), store=store, autosave=autosave, on_evict=on_evict
         )
-        self.working = Working(self.attach, duration_option(working_ttl, "working_ttl"))
+        self.cache: Final = Cache(
+            duration_option(cache_ttl, "cache_ttl"),
+            now=self._saver.now,
+            lock=self._saver.short_lock,
+        )
+        self.working: Final = Working(self.attach, duration_option(working_ttl, "working_ttl"))
         if store is not None and load:
             self.load()
 
     @classmethod
-    def open(cls, path: str | PathLike[str], **options: Any) -> Self:
+    def open(cls, path: str | PathLike[str], **options: Unpack[OpenOptions]) -> Self:
         """A memory in the JSON file ``path``, saved after every change.
 
         ``options`` are those of ``Memory``. A missing file is an empty memory; a damaged one is a
         ``DamagedStoreError`` and stays as it is.
         """
-        return cls(store=JsonFileStore(path), **{"autosave": True, **options})
+        options.setdefault("autosave", True)
+        return cls(store=JsonFileStore(path), **options)
 
     @property
     def tokenizer(self) -> Tokenizer:
@@ -133,34 +159,27 @@ class Memory(Kept):
         >>> memory.remember("chat:1", "Nice weather.", importance=0.1).kept
         False
         """
-        now = self._now()
-        given = in_unit_interval(importance)
-        entry = new_entry(
-            key,
-            data,
-            DEFAULTS["importance"] if given is None else given,
-            created_ms=now,
-            updated_ms=now,
-            expires_ms=expiry(now, milliseconds(ttl)),
-        )
-        reports: list[Compaction] = []
-        try:
-            with self._locks.writing:
-                with self._locks.state:
-                    former = self._entries.live(entry.key, now=now)
-                    if former is not None:
-                        entry._continue(former, keep_importance=given is None)
-                    self._entries.put(entry)
-                    self._changes += 1
-                    over = self._entries.over_limit()
-                    compaction = self._compact(now) if over else None
-                    kept = self._entries.stored(entry.key) is entry
-                reports = self._report_or_defer(compaction)
-                self._autosave(now)
-        finally:
-            # Also when the save failed: what was evicted is out of the memory all the same.
-            self._report(reports)
-        return Remembered(entry, kept, compaction)
+        key, line, is_json = checked_line(key, data)
+        given, lasts = in_unit_interval(importance), milliseconds(ttl)
+
+        def remember(change: Change) -> Remembered:
+            def made(former: Entry | None) -> Entry:
+                inherited = DEFAULTS["importance"] if former is None else former.importance
+                return Entry(
+                    key,
+                    line,
+                    is_json,
+                    importance=inherited if given is None else given,
+                    created_ms=change.now if former is None else former.created_ms,
+                    updated_ms=change.now,
+                    expires_ms=expiry(change.now, lasts),
+                )
+
+            entry = self._contents.put(change, made, key)
+            kept = self._contents.entries.get(key) is entry
+            return Remembered(entry, kept, change.compaction)
+
+        return self._saver.change(remember)
 
     def get(self, key: str, default: Any = None) -> Any:
         """The data of a live entry, as a fresh copy, or ``default``."""
@@ -170,9 +189,7 @@ class Memory(Kept):
     def entry(self, key: str) -> Entry | None:
         """The live entry of that key, or ``None``."""
         key = check_key(key)
-        now = self._now()
-        with self._locks.state:
-            return self._entries.live(key, now=now)
+        return self._saver.look(lambda now: self._contents.entries.live(key, now=now))
 
     def has(self, key: str) -> bool:
         """Whether there is a live entry of that key; also ``key in memory``."""
@@ -183,9 +200,7 @@ class Memory(Kept):
     @property
     def size(self) -> int:
         """The number of live entries; also ``len(memory)``."""
-        now = self._now()
-        with self._locks.state:
-            return self._entries.count_live(now=now)
+        return self._saver.look(lambda now: self._contents.entries.count_live(now=now))
 
     def __len__(self) -> int:
         return self.size
@@ -196,17 +211,15 @@ class Memory(Kept):
 
     def __iter__(self) -> Iterator[Entry]:
         """The live entries of this moment, oldest first; the loop may change the memory."""
-        now = self._now()
-        with self._locks.state:
-            return iter(self._entries.oldest_first(now=now))
+        return iter(self._oldest_first())
 
-    def get_recent(self, n: float = 10) -> list[Entry]:
+    def get_recent(self, n: int | float = 10) -> list[Entry]:
         """The ``n`` newest live entries, newest first."""
         count = whole_option(n, "n", least=0)
-        now = self._now()
-        with self._locks.state:
-            live = self._entries.oldest_first(now=now)
-        return live[::-1][:count]
+        return self._oldest_first()[::-1][:count]
+
+    def _oldest_first(self) -> list[Entry]:
+        return self._saver.look(lambda now: self._contents.entries.oldest_first(now=now))
 
     def forget(self, key: str) -> bool:
         """Remove the entry of that key, whatever its state; ``True`` if it was live.
@@ -215,60 +228,39 @@ class Memory(Kept):
         this returns; if the save raises, the same call again saves.
         """
         key = check_key(key)
-        now = self._now()
-        with self._locks.writing:
-            with self._locks.state:
-                entry = self._entries.remove(key)
-                rejected = [raw for raw in self._rejected if _rejected_key(raw) != key]
-                changed = entry is not None or len(rejected) < len(self._rejected)
-                self._rejected = rejected
-                self._changes += changed
-            if changed or self._overdue:
-                self._autosave(now)
-        return entry is not None and entry._is_live(now)
+        return self._saver.change(lambda change: self._contents.forget(change, key))
 
     def clear(self) -> None:
         """Remove everything: entries, cache, working state and every other section."""
-        now = self._now()
-        with self._locks.writing:
-            with self._locks.state:
-                self._entries.replace_all(())
-                self._counts.clear()
-                self.cache.clear()
-                for section in self._sections.values():
-                    section.clear()
-                self._unknown = {}
-                self._rejected = []
-                self._changes += 1
-            self._autosave(now)
+
+        def clear(_: Change) -> None:
+            self._contents.clear()
+            self.cache.clear()
+            self._token_counts.clear()
+
+        self._saver.change(clear)
 
     def compact(self) -> Compaction:
         """Remove what has expired, and say what it was; ``on_evict`` is not called."""
-        now = self._now()
-        with self._locks.writing:
-            with self._locks.state:
-                compaction = self._compact(now)
-                changed = bool(compaction.expired)  # over the limit it never is
-                self._changes += changed
-            if changed or self._overdue:
-                self._autosave(now)
-        return compaction
+        return self._saver.change(self._contents.compact)
 
     def stats(self) -> Stats:
         """Sizes, and counters since the memory was made."""
-        now = self._now()
-        with self._locks.state:
-            return Stats(
-                size=self._entries.count_live(now=now),
-                stored=len(self._entries),
-                limit=self._limit,
-                cache=self.cache._live_count(now),
-                **self._counters._asdict(),
+        return self._saver.look(
+            lambda now: Stats(
+                size=self._contents.entries.count_live(now=now),
+                stored=len(self._contents.entries),
+                limit=self._contents.limit,
+                cache=self.cache.count(now),
+                compactions=self._contents.counters.compactions,
+                expired=self._contents.counters.expired,
+                evicted=self._contents.counters.evicted,
             )
+        )
 
     # Asking
 
-    def recall(self, query: str, *, limit: float = 5) -> list[Match]:
+    def recall(self, query: str, *, limit: int | float = 5) -> list[Match]:
         """The entries that answer a question in words, best first, at most ``limit``.
 
         Ordered by ``relevance * (0.5 + importance / 2) + 0.05 * freshness``, ties newer first.
@@ -281,9 +273,11 @@ class Memory(Kept):
         """
         check_str("query", query)
         count = whole_option(limit, "recall_limit", least=0)
-        now = self._now()
-        with self._locks.state:
-            return self._entries.best(query, count, now=now)
+        return best_matches(self._saver.look(lambda now: self._find(query, now)), count)
+
+    def _find(self, query: str, now: int) -> list[Hit]:
+        find = self._contents.entries.find
+        return hits(self._contents.search(query), find, now=now, window=self._window)
 
     def get_context(
         self,
@@ -319,37 +313,146 @@ class Memory(Kept):
             check_str("query", query)
         check_callable("tokenizer", tokenizer, optional=True)
         check_callable("format", format, optional=True)
-        now = self._now()
-        with self._locks.state:
-            entries = self._entries.oldest_first(now=now)
-            matches = [] if query is None else self._entries.best(query, None, now=now)
+
+        def look(now: int) -> tuple[list[Entry], list[Hit], int]:
+            found = [] if query is None else self._find(query, now)
+            return self._contents.entries.oldest_first(now=now), found, now
+
+        entries, found, now = self._saver.look(look)
         return pack(
             entries,
-            lambda: self._rank(entries, matches, now),
+            lambda: list(best_first(entries, found, now=now, window=self._window)),
             token_budget,
             tokenizer=self._tokenizer if tokenizer is None else tokenizer,
             format=plain_line if format is None else format,
             separator=separator,
             header=header,
-            counts=self._counts,
+            counts=self._token_counts,
         )
 
-    def _rank(self, entries: list[Entry], matches: list[Match], now: int) -> list[int]:
-        worth = retentions(entries, now=now, window=self._window)
-        newest_first = range(len(entries) - 1, -1, -1)
-        ranking = sorted(newest_first, key=worth.__getitem__, reverse=True)
-        if not matches:
-            return ranking
-        wanted = {match.key for match in matches}
-        places = {entry.key: place for place, entry in enumerate(entries) if entry.key in wanted}
-        first = [places[match.key] for match in matches]
-        return first + [place for place in ranking if entries[place].key not in wanted]
+    # The store and the document
+
+    @property
+    def store(self) -> Store | None:
+        """The store given when the memory was made."""
+        return self._saver.store
+
+    def save(self) -> None:
+        """Write the document to the store; ``RuntimeError`` if there is none.
+
+        What the store raises reaches the caller; the memory is as before, and the next save
+        writes it.
+        """
+        self._need_store("save")
+        self._saver.save()
+
+    def load(self) -> LoadResult:
+        """Replace entries, working state and every section by those of the store.
+
+        Cache and counters stay. More entries than the limit are compacted: the result says what
+        went, ``on_evict`` is not called, and what went is in the store until the next save. Raises
+        ``DamagedStoreError`` for a document that cannot be trusted, and what the store raises;
+        then nothing changes.
+        """
+        return self._saver.load(self._need_store("load"))
+
+    def to_state(self) -> dict[str, Any]:
+        """The document as JSON data: live entries oldest first, working state, other sections.
+
+        For programs that do their own input and output.
+
+        >>> from sentinel_memory import Memory
+        >>> Memory().to_state()
+        {'version': 1, 'entries': [], 'working': {'data': {}, 'updatedAt': None}}
+        """
+        return self._saver.snapshot().document()
+
+    def restore(self, state: dict[str, Any]) -> LoadResult:
+        """Replace entries, working state and sections by ``state``, as ``load`` does; never saves.
+
+        Raises ``TypeError`` if it is not a ``dict`` and ``DamagedStoreError`` if it is not a
+        document of this version; then nothing changes.
+        """
+        if not isinstance(state, dict):
+            raise TypeError(f"state must be a dict, not {type(state).__name__}")
+        return self._saver.restore(state)
+
+    def batch(self) -> AbstractContextManager[None]:
+        """A block that puts off the automatic saves of its changes to its end.
+
+        It saves once, at the end of the outermost block, also when the block raises, if anything
+        changed. Without ``autosave`` it does nothing. The block covers the code that runs in it,
+        and the tasks and threads that this code starts with its context; what others change
+        meanwhile is saved at once.
+        """
+        return self._saver.batch()
+
+    def transact(self, change: Callable[[Self], _T], *, attempts: int | float = 100) -> _T:
+        """Apply ``change(memory)`` to what the store has now, and save: for several processes.
+
+        Saves what is unsaved first. When another writer was faster, loads and starts again, up to
+        ``attempts`` times (a whole number of at least 1), after pauses of up to 50 ms; then
+        ``StoreConflictError``. Inside ``change``, a plain function, nothing is saved, and changes
+        by other threads wait; what they read meanwhile is how far it has come. If it raises, the
+        memory is as loaded. ``on_evict`` is called after the save, for the attempt that was saved.
+        If the save fails otherwise, the change stays in memory and the next save writes it.
+        Returns what ``change`` returned; ``RuntimeError`` without a store.
+        """
+        store = self._need_store("transact")
+        check_callable("change", change)
+        tries = whole_option(attempts, "attempts", least=1)
+        return self._saver.transact(store, lambda: change(self), tries)
+
+    def attach(self, name: str, section: Section) -> Attachment:
+        """Keep ``section`` in the document under ``name``, and clear it with the memory.
+
+        A section has the methods ``dump(*, now)``, which returns JSON data, ``restore(value, *,
+        now)``, which takes it over or raises ``ValueError``, and ``clear()``; ``now`` is in epoch
+        milliseconds. What an earlier load found under that name is restored into it now. Raises
+        ``ValueError`` for a name that is taken.
+        """
+        check_str("name", name)
+        check_methods("section", section, ("dump", "restore", "clear"))
+        self._saver.attach(name, section)
+        return _Attachment(self._contents, self._saver)
+
+    def _need_store(self, call: str) -> Store:
+        if self._saver.store is None:
+            raise RuntimeError(
+                f"{call} needs a store: Memory(store=JsonFileStore(path)) or Memory.open(path)"
+            )
+        return self._saver.store
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Save what is unsaved, if there is a store."""
+        if self._saver.store is not None:
+            self._saver.save_unsaved()
+
+    def __reduce_ex__(self, _: object) -> NoReturn:
+        raise TypeError(
+            "a Memory cannot be copied or pickled;"
+            " hand over memory.to_state(), and make one of it with Memory().restore(state)"
+        )
 
     def __repr__(self) -> str:
         stats = self.stats()
         return f"<Memory of {stats.size} entries, limit {stats.limit}>"
 
 
-def _rejected_key(stored: Any) -> Any:
-    raw = stored.get("entry") if isinstance(stored, dict) else None
-    return raw.get("key") if isinstance(raw, dict) else None
+class _Attachment:
+    """How the public side of a section reaches the memory, without keeping it alive."""
+
+    def __init__(self, contents: Contents, saver: Saver) -> None:
+        self._contents = contents
+        self._saver = saver
+
+    def read(self, see: Callable[[int], _T], /) -> _T:
+        return self._saver.look(see)
+
+    def change(self, make: Callable[[int], _T], /) -> _T:
+        return self._saver.change(
+            lambda change: self._contents.in_section(lambda: make(change.now))
+        )

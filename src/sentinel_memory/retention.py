@@ -1,18 +1,25 @@
-"""Who stays and who goes: the formula, as pure functions of entries and a time."""
+"""The formula that says which entries stay: freshness and retention, pure functions of a time."""
 
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from operator import attrgetter
+from typing import Final
 
 from .entry import Entry
 
-__all__ = ["freshness", "retention", "retentions"]
+__all__ = ["FRESH_BONUS", "freshness", "retention", "retentions"]
+
+FRESH_BONUS: Final = 0.1
+"""The retention that an entry gains by being new: a tenth of the whole range of importance.
+
+A larger bonus lets newer entries push out more important ones.
+"""
 
 
 def freshness(updated_ms: int, *, now: int, window: float) -> float:
-    """From 1 (just remembered) to 0 (``window`` milliseconds ago, or longer).
+    """The freshness: from 1 (just remembered) to 0 (``window`` milliseconds ago, or longer).
 
     >>> freshness(0, now=6_000, window=24_000)
     0.75
@@ -23,27 +30,32 @@ def freshness(updated_ms: int, *, now: int, window: float) -> float:
     return fresh if fresh > 0 else 0.0
 
 
-def retention(entry: Entry, *, now: int, window: float) -> float:
-    """``importance + 0.1 * freshness``: how much speaks for keeping the entry."""
-    return retentions((entry,), now=now, window=window)[0]
+def retention(importance: float, updated_ms: int, *, now: int, window: float) -> float:
+    """The retention of one entry: the higher, the more speaks for keeping it.
+
+    >>> retention(0.5, 0, now=12_000, window=24_000)
+    0.55
+    """
+    return importance + FRESH_BONUS * freshness(updated_ms, now=now, window=window)
 
 
 def retentions(entries: Sequence[Entry], *, now: int, window: float) -> list[float]:
-    """The retention of each of some entries, which are oldest first.
+    """The retention of each of some entries, to the last bit the same as one by one.
 
-    Freshness is 0 before the window and 1 in the future, so only those between need the formula.
+    ``entries`` are oldest first, as a context needs them anyway. So those whose freshness is 0 or 1
+    stand at the two ends, and the formula is worked out only for those between.
     """
 
     def is_fresh(entry: Entry) -> bool:
-        return 1.0 - (now - entry._updated_ms) / window > 0
+        return 1.0 - (now - entry.updated_ms) / window > 0
 
     stale = bisect_left(entries, True, key=is_fresh)
-    worth = [entry._importance for entry in entries[:stale]]
-    worth += [
-        entry._importance + 0.1 * (1.0 - (now - entry._updated_ms) / window)
+    found = [entry.importance for entry in entries[:stale]]
+    found += [
+        entry.importance + FRESH_BONUS * (1.0 - (now - entry.updated_ms) / window)
         for entry in entries[stale:]
     ]
-    if entries and now < entries[-1]._updated_ms:  # a clock that went back
-        future = bisect_right(entries, now, key=attrgetter("_updated_ms"))
-        worth[future:] = [entry._importance + 0.1 for entry in entries[future:]]
-    return worth
+    if entries and now < entries[-1].updated_ms:  # a clock that went back
+        future = bisect_right(entries, now, key=attrgetter("updated_ms"))
+        found[future:] = [entry.importance + FRESH_BONUS for entry in entries[future:]]
+    return found

@@ -1,9 +1,9 @@
-"""L1: the state of the task at hand, saved with the entries and gone when nobody touches it."""
+"""L1: the state of the task at hand, saved with the entries, and empty after an hour of silence."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, Final
 
 from ._basics.plain import dump_json, load_json, plain
 from ._basics.times import epoch_milliseconds, expiry, is_live
@@ -29,7 +29,7 @@ class Working:
 
     def __init__(self, attach: Callable[[str, Section], Attachment], ttl: float) -> None:
         self._section = _WorkingSection(ttl)
-        self._memory = attach("working", self._section)
+        self._memory: Final = attach("working", self._section)
 
     def set(self, mapping: Mapping[str, Any] | None = None, /, **fields: Any) -> None:
         """Merge fields into the state, replacing those of the same name.
@@ -39,18 +39,15 @@ class Working:
         if mapping is not None and not isinstance(mapping, Mapping):
             raise TypeError(f"working.set takes a mapping, not {type(mapping).__name__}")
         news = plain({**(mapping or {}), **fields}, _WHAT)
-        with self._memory.change() as now:
-            self._section.merge(news, now=now)
+        self._memory.change(lambda now: self._section.merge(news, now=now))
 
     def get(self) -> dict[str, Any]:
         """The fields, as a fresh ``dict``; empty after ``working_ttl`` without a ``set``."""
-        with self._memory.read() as now:
-            return self._section.fields(now=now)
+        return self._memory.read(lambda now: self._section.fields(now=now))
 
     def clear(self) -> None:
         """Start anew."""
-        with self._memory.change():
-            self._section.clear()
+        self._memory.change(lambda _: self._section.clear())
 
     def __repr__(self) -> str:
         return f"<Working of {len(self.get())}>"

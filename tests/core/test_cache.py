@@ -64,8 +64,8 @@ def test_what_has_expired_does_not_pile_up(clock: FakeClock) -> None:
     assert seen() is not None
     cache.put("another", 1)
     assert seen() is None
-    assert set(cache._serials) == {"same", "another"}
-    assert len(cache._expiries._items) < 50
+    assert set(cache._values) == {"same", "another"}
+    assert len(cache._expiries) < 50
 
 
 def test_it_is_never_saved_and_stays_through_a_load(clock: FakeClock) -> None:

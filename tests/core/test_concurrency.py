@@ -231,10 +231,11 @@ def test_after_a_fork_in_a_threaded_program_the_child_can_use_the_memory(tmp_pat
                     own = Memory(store=MemoryStore(), autosave=True)
                     own.remember("a", 1)
                     memory.working.get()
-                    memory._autosaves = False  # the file stays the parent's
-                    ok = memory.remember("child", number, importance=1).kept
-                    ok = ok and memory.size <= 50 and memory.get("child") == number
-                    memory.clear()
+                    with memory.batch():
+                        ok = memory.remember("child", number, importance=1).kept
+                        ok = ok and memory.size <= 50 and memory.get("child") == number
+                        memory.clear()
+                        os._exit(0 if ok else 1)  # the file stays the parent's
                 finally:
                     os._exit(0 if ok else 1)
             assert wait_for(child) == 0

@@ -11,6 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sentinel_memory import Memory, retention
+from sentinel_memory._core import eviction
+from sentinel_memory._core.entries import EntrySet
 from sentinel_memory._core.eviction import EvictionOrder
 from sentinel_memory.entry import new_entry
 from support.clocks import FakeClock
@@ -23,6 +25,10 @@ def entry(importance: float, updated: int) -> Any:
     return new_entry(
         f"k{updated}", None, importance, created_ms=0, updated_ms=updated, expires_ms=None
     )
+
+
+def stored(key: str, importance: float, now: int, *, expires: int | None = None) -> Any:
+    return new_entry(key, None, importance, created_ms=now, updated_ms=now, expires_ms=expires)
 
 
 @given(
@@ -45,7 +51,7 @@ def test_the_first_to_go_is_the_one_with_the_lowest_retention_whatever_the_clock
     order = EvictionOrder(entries, WINDOW)
     for serial, (importance, updated) in enumerate(drawn):
         entries[serial] = entry(importance, updated)
-        order.add(serial, entries[serial])
+        order.add(serial, importance, updated)
     now = 2_000
     serial = len(drawn)
     for step in steps:
@@ -55,21 +61,21 @@ def test_the_first_to_go_is_the_one_with_the_lowest_retention_whatever_the_clock
 
         def key(serial: int, now: int = now) -> tuple[float, int, int]:
             one = entries[serial]
-            age = now - one._updated_ms
+            age = now - one.updated_ms
             worth = one.importance + 0.1 * min(1, max(0, 1 - age / WINDOW))
-            return (worth, one._updated_ms, serial)
+            return (worth, one.updated_ms, serial)
 
         first = order.first_to_go(now=now)
         assert first == min(entries, key=key)
         what = choice.random()
         if what < 0.6:
-            order.discard(entries.pop(first))
+            order.discard(entries.pop(first).importance)
         elif what < 0.8:
-            order.discard(entries.pop(choice.choice(list(entries))))
+            order.discard(entries.pop(choice.choice(list(entries))).importance)
         else:
             serial += 1
-            entries[serial] = entry(choice.choice(drawn)[0], now - choice.randrange(50))
-            order.add(serial, entries[serial])
+            one = entries[serial] = entry(choice.choice(drawn)[0], now - choice.randrange(50))
+            order.add(serial, one.importance, one.updated_ms)
 
 
 @pytest.mark.parametrize("importances", [[0.1], [0.1, 0.5, 0.9], None])
@@ -97,7 +103,7 @@ def test_evicting_from_a_full_memory_looks_at_few_entries(
         calls += 1
         return formula(*args, **kwargs)
 
-    monkeypatch.setattr(retention, "retention", counted)
+    monkeypatch.setattr(eviction, "retention", counted)
     for number in range(500):
         clock.tick(60)
         memory.remember(f"new{number}", number, importance=importance())
@@ -136,28 +142,31 @@ def test_retentions_in_bulk_are_the_formula_to_the_last_bit(
 
 def test_overwriting_one_key_for_ever_does_not_pile_up_anything() -> None:
     """The heaps behind eviction and expiry stay as small as the memory."""
-    memory = Memory(limit=3, clock=FakeClock())
+    entries = EntrySet(WINDOW)
     for number in range(5_000):
-        memory.remember("k", number, importance=0.5 + (number % 7) / 100, ttl=60)
+        entries.put(stored("k", 0.5 + (number % 7) / 100, number, expires=number + 60_000))
         if number % 100 == 0:
-            memory.remember(f"other{number}", 1)
-    order = memory._entries._order
-    heaps = [memory._entries._expiries, *order._groups.values()]
-    for heads in (order._future, order._fresh, order._stale):
-        heaps += [heads.by_worth, heads.by_age, heads.by_youth]
-    assert max(len(heap._items) for heap in heaps) < 60
+            entries.put(stored(f"other{number}", 0.5, number))
+        while len(entries) > 3:
+            first = entries.first_to_go(now=number)
+            assert first is not None
+            entries.remove(first.key)
+    assert max(entries.sizes().values()) < 60
 
 
 @pytest.mark.parametrize("limit", [2, 100])
 def test_importances_that_are_no_longer_there_leave_nothing_behind(limit: int) -> None:
     """Also in a memory that is never full, where nobody asks who goes first."""
-    memory = Memory(limit=limit, clock=FakeClock())
+    entries = EntrySet(WINDOW)
     for number in range(2_000):
-        memory.remember("k", 1, importance=number / 2_000)
-        memory.remember(f"k{number}", 1, importance=number / 2_001)
-        memory.forget(f"k{number - 1}")
-    order = memory._entries._order
-    assert max(len(order._groups), len(order._changed), len(order._heads)) <= 4
+        for key, share in (("k", 2_000), (f"k{number}", 2_001)):
+            entries.put(stored(key, number / share, number))
+            if len(entries) > limit:
+                first = entries.first_to_go(now=number)
+                assert first is not None
+                entries.remove(first.key)
+        entries.remove(f"k{number - 1}")
+    assert entries.sizes()["groups"] <= 4
 
 
 def test_a_clock_that_jitters_moves_few_heads(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -167,9 +176,9 @@ def test_a_clock_that_jitters_moves_few_heads(monkeypatch: pytest.MonkeyPatch) -
     moved = []
     real = EvictionOrder._place
 
-    def watched(order: EvictionOrder, serial: int, now: int) -> None:
+    def watched(order: EvictionOrder, updated: int, serial: int, now: int) -> None:
         moved.append(serial)
-        real(order, serial, now)
+        real(order, updated, serial, now)
 
     for number in range(200):
         clock.tick(0.01)
@@ -196,11 +205,11 @@ def test_an_entry_from_the_future_does_not_make_every_eviction_a_scan(
     looked_at = []
     real = retention.retention
 
-    def watched(entry: Any, **options: Any) -> float:
-        looked_at.append(entry.key)
-        return real(entry, **options)
+    def watched(importance: float, updated: int, **options: Any) -> float:
+        looked_at.append(updated)
+        return real(importance, updated, **options)
 
-    monkeypatch.setattr(retention, "retention", watched)
+    monkeypatch.setattr(eviction, "retention", watched)
     for number in range(50):
         clock.tick(1)
         memory.remember(f"new{number}", 1, importance=number / 200 + 0.001)

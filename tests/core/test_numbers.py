@@ -219,10 +219,11 @@ def test_autosave_without_a_store_says_what_is_missing() -> None:
 
 @pytest.mark.parametrize("junk", [None, "now", float("nan"), float("inf"), True])
 def test_a_clock_that_tells_no_time_is_named(junk: Any) -> None:
-    memory = Memory(clock=lambda: junk)
+    times = [junk, 0.0, 0.0]
+    memory = Memory(clock=lambda: times.pop(0))
     with pytest.raises(TypeError, match="clock must return epoch seconds"):
         memory.remember("k", 1)
-    assert memory._entries.all() == []
+    assert memory.stats().stored == 0
 
 
 @pytest.mark.parametrize("seconds", [1e308, -1e13, 10**400, 1_792_310_400_000 * 1_000])

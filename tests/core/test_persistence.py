@@ -378,7 +378,10 @@ def test_sections_of_other_versions_are_kept(clock: FakeClock) -> None:
         ({"version": True, "entries": []}, "version must be the integer 1, not True"),
         ({"version": 1.0, "entries": []}, "version must be the integer 1, not 1.0"),
         ({"version": "1", "entries": []}, "version must be the integer 1, not '1'"),
-        ({"version": 2, "entries": []}, "version is 2, and this release reads version 1 only"),
+        (
+            {"version": 2, "entries": []},
+            "2, from a newer release; this one reads version 1 only",
+        ),
         (document(later={1}), "section 'later' is not JSON data"),
     ],
 )
@@ -437,15 +440,17 @@ def test_a_section_can_be_attached(clock: FakeClock) -> None:
     notes = Notes()
     attached = memory.attach("notes", notes)
     assert notes.notes == ["first"]
-    with attached.change() as now:
-        assert now == 1_792_310_400_000
+
+    def note(now: int) -> int:
         notes.notes.append("second")
+        return now
+
+    assert attached.change(note) == 1_792_310_400_000
     assert store.load()["notes"] == ["first", "second"]  # type: ignore[index]
-    with pytest.raises(KeyError), attached.change():
-        raise KeyError
+    with pytest.raises(ValueError, match="not in list"):
+        attached.change(lambda _: notes.notes.index("no such note"))
     assert store.saves == 1
-    with attached.read():
-        assert len(notes.notes) == 2
+    assert attached.read(lambda _: len(notes.notes)) == 2
     assert store.saves == 1
     memory.clear()
     assert notes.notes == []

@@ -233,14 +233,21 @@ def test_an_embedder_that_raises_leaves_the_memory_usable(clock: FakeClock) -> N
     assert [match.key for match in memory.recall("waves")] == ["a"]
 
 
-def test_a_memory_that_is_loaded_embeds_what_was_loaded(clock: FakeClock) -> None:
-    embed = Embedder()
+def test_a_memory_that_is_loaded_embeds_what_is_new_in_it(clock: FakeClock) -> None:
+    """An entry that is the same as before keeps its vector; one that was forgotten loses it."""
+    embed = Embedder({**VECTORS, "b: shore": [-4, 3], "c: hills": [-4, 3]})
     memory = Memory(index=EmbeddingIndex(embed), clock=clock)
     memory.remember("b", "hills")
+    former = memory.to_state()
+    memory.remember("b", "shore")
+    memory.remember("c", "hills")
     state = memory.to_state()
     memory.remember("a", "sea")
     memory.recall("waves")
     memory.restore(state)
+    assert memory.recall("waves") == []
+    assert embed.asked[-1:] == [["waves"]]
+    memory.restore(former)
     assert memory.recall("waves") == []
     assert embed.asked[-2:] == [["b: hills"], ["waves"]]
 

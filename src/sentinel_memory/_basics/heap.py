@@ -28,7 +28,10 @@ class LazyHeap:
         heapq.heappush(self._items, item)
 
     def died(self) -> None:
-        """Say that the serial number of one item has just left ``living``."""
+        """Note that one item is dead: its serial number has just left ``living``.
+
+        Once more than half of the items are dead, all of them are dropped.
+        """
         self._dead += 1
         if self._dead > len(self._items) // 2 + 8:
             self._items = [item for item in self._items if item[-1] in self._living]
@@ -41,6 +44,10 @@ class LazyHeap:
             heapq.heappop(self._items)
             self._dead = max(0, self._dead - 1)
         return self._items[0] if self._items else None
+
+    def __len__(self) -> int:
+        """How many items are held, the dead ones too."""
+        return len(self._items)
 
     def pop(self) -> None:
         """Take out the item that ``first`` just returned."""

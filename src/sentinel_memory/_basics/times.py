@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import time
 from datetime import timedelta
 from typing import Final
 
@@ -15,10 +16,17 @@ __all__ = [
     "expiry",
     "is_live",
     "milliseconds",
+    "system_clock",
 ]
 
 LAST_EXPIRY: Final = 8_640_000_000_000_000
 """The last epoch millisecond at which anything expires (the end of ECMAScript's time range)."""
+
+
+def system_clock() -> float:
+    """The time of the system in epoch seconds; ``time.time`` is looked up at each call, so that a
+    patched one has its effect."""
+    return time.time()
 
 
 def milliseconds(value: object) -> float | None:

@@ -1,37 +1,36 @@
-"""The document of a memory: reading one with care, and what a load found in it."""
+"""Everything that a memory holds, and every way in which it changes: no lock, no clock, no store.
+
+When an eviction is due is decided here (``_compact``); who goes is decided in ``eviction``.
+"""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
-from ..document import RESERVED, VERSION, Section
+from ..document import RESERVED, VERSION, Section, State, shape_problem
 from ..entry import Entry, entry_from_state
 from ..errors import DamagedStoreError
-from ..results import Compaction, Rejected
+from ..recall.protocol import RecallIndex
+from ..results import Compaction, LoadResult, Rejected
+from .entries import EntrySet, FollowingIndex
 
-__all__ = [
-    "Counters",
-    "Document",
-    "read_document",
-    "restore_section",
-    "section_text",
-    "storable",
-    "stored_forms",
-]
+__all__ = ["Change", "Contents", "Counters", "Document", "Snapshot", "read_document"]
+
+_T = TypeVar("_T")
 
 
 class Counters(NamedTuple):
-    """What compactions did since the memory was made."""
+    """The numbers of compactions, and of entries that they removed, since the memory was made."""
 
     compactions: int = 0
     expired: int = 0
     evicted: int = 0
 
     def after(self, compaction: Compaction) -> Counters:
-        """With those of one more."""
+        """The counters after one more compaction."""
         return Counters(
             self.compactions + 1,
             self.expired + len(compaction.expired),
@@ -39,8 +38,18 @@ class Counters(NamedTuple):
         )
 
 
+class Change:
+    """One change under way: the time of its call, and the compaction that it caused."""
+
+    __slots__ = ("compaction", "now")
+
+    def __init__(self, now: int) -> None:
+        self.now = now
+        self.compaction: Compaction | None = None
+
+
 class Document(NamedTuple):
-    """A document taken apart."""
+    """A document taken apart, before anything of it is taken over."""
 
     entries: list[Entry]
     sections: dict[str, Any]
@@ -48,25 +57,244 @@ class Document(NamedTuple):
     rejected_before: list[Any]  # in earlier ones, as stored
 
 
+class Snapshot(NamedTuple):
+    """The contents at one moment, cheap to take: what is saved, and what an undo puts back."""
+
+    changes: int  # how many changes are in it
+    entries: list[Entry]
+    sections: dict[str, Any]
+    unknown: dict[str, str]
+    rejected: list[Any]
+    counters: Counters
+
+    def document(self) -> State:
+        """The snapshot as a document; takes long, and needs no lock."""
+        state: State = {"version": VERSION, "entries": [entry.to_state() for entry in self.entries]}
+        state.update(self.sections)
+        state.update((name, json.loads(text)) for name, text in self.unknown.items())
+        if self.rejected:
+            state["rejected"] = _storable(self.rejected)
+        return state
+
+
+class Contents:
+    """The entries, the sections, what loads set aside, the counters, and the number of changes.
+
+    ``half_made`` is true in the middle of a change. If it still is when nobody is changing
+    anything, an exception came between two steps (Ctrl-C, a signal handler), and ``repair`` makes
+    everything whole again from the entries.
+    """
+
+    def __init__(self, *, limit: int, window: float, index: RecallIndex) -> None:
+        self.limit = limit
+        self.entries = EntrySet(window)
+        self.sections: dict[str, Section] = {}
+        self.rejected: list[Any] = []
+        self.counters = Counters()
+        self.changes = 0
+        self.half_made = False
+        self._window = window
+        self._index = FollowingIndex(index)
+        self._unknown: dict[str, str] = {}  # sections that nothing is attached to, as JSON text
+
+    # Looking
+
+    def search(self, query: str) -> object:
+        """What the index answers to ``query``."""
+        return self._index.search(query)
+
+    @property
+    def has_unknown_sections(self) -> bool:
+        """Whether the document has sections that nothing is attached to."""
+        return bool(self._unknown)
+
+    def snapshot(self, *, now: int) -> Snapshot:
+        """The contents as they are to be saved: of the entries, the live ones."""
+        return self._snapshot(self.entries.oldest_first(now=now), now)
+
+    def everything(self, *, now: int) -> Snapshot:
+        """The contents as they are to be put back: of the entries, all."""
+        return self._snapshot(self.entries.stored(), now)
+
+    def _snapshot(self, entries: list[Entry], now: int) -> Snapshot:
+        dumped = {name: section.dump(now=now) for name, section in self.sections.items()}
+        return Snapshot(
+            self.changes, entries, dumped, dict(self._unknown), list(self.rejected), self.counters
+        )
+
+    # Changing
+
+    def repair(self) -> None:
+        """Make whole what an exception in the middle of a change has left."""
+        self.changes += 1  # the change may have come as far as the entries
+        self.entries = EntrySet(self._window, self.entries.stored())
+        self._index.repair(self.entries)
+        self.half_made = False
+
+    def put(self, change: Change, make: Callable[[Entry | None], Entry], key: str) -> Entry:
+        """Add the entry that ``make`` makes of the live former one, and evict what is too much.
+
+        If the index refuses the entry, nothing changes.
+        """
+        former = self.entries.get(key)
+        is_live = former is not None and former.is_live(change.now)
+        entry = make(former if is_live else None)
+        self.half_made = True
+        try:
+            self._index.exchange(former, entry)
+        except BaseException:
+            self.half_made = not self._index.is_whole
+            raise
+        self.changes += 1
+        self.entries.put(entry)
+        self._index.done()
+        if len(self.entries) > self.limit:
+            change.compaction = self._compact(change.now)
+        self.half_made = False
+        return entry
+
+    def forget(self, change: Change, key: str) -> bool:
+        """Remove the entry of that key and what loads rejected under it; whether it was live."""
+        entry = self.entries.get(key)
+        rejected = [raw for raw in self.rejected if _rejected_key(raw) != key]
+        if entry is None and len(rejected) == len(self.rejected):
+            return False
+        self.half_made = True
+        self.changes += 1
+        self.rejected = rejected
+        self._remove(key)
+        self.half_made = False
+        return entry is not None and entry.is_live(change.now)
+
+    def clear(self) -> None:
+        """Remove everything: entries, sections and what loads set aside."""
+        self.half_made = True
+        self.changes += 1
+        self._index.follow(self.entries.stored(), ())
+        self.entries = EntrySet(self._window)
+        self._index.done()
+        self._unknown = {}
+        self.rejected = []
+        for section in self.sections.values():
+            section.clear()
+        self.half_made = False
+
+    def compact(self, change: Change) -> Compaction:
+        """Remove what has expired."""
+        self.half_made = True
+        compaction = self._compact(change.now)
+        if compaction.expired or compaction.evicted:
+            self.changes += 1
+        self.half_made = False
+        return compaction
+
+    def in_section(self, make: Callable[[], _T]) -> _T:
+        """Change a section; if ``make`` raises, the section is as it was, and counts as that."""
+        self.half_made = True
+        try:
+            result = make()
+            self.changes += 1
+        finally:
+            self.half_made = False
+        return result
+
+    def attach(self, name: str, section: Section, *, now: int) -> None:
+        """Keep a section under that name, restored from what a load found under it."""
+        if name in self.sections or name in RESERVED:
+            raise ValueError(f"the document already has a section {name!r}")
+        if name in self._unknown:
+            value = json.loads(self._unknown[name])
+            self.rejected += _stored_forms(_restored(name, section, value, now))
+            del self._unknown[name]
+        self.sections[name] = section
+
+    def replace(self, document: Document, *, now: int) -> LoadResult:
+        """Hold what the document has, and nothing else; if anything raises, nothing changes."""
+        unknown = {
+            name: _section_text(name, value)
+            for name, value in document.sections.items()
+            if name not in self.sections
+        }
+        before = self.everything(now=now)
+        self.half_made = True
+        try:
+            rejected = list(document.rejected)
+            entries = EntrySet(self._window, document.entries)
+            removed = self._too_much(entries, now) if len(entries) > self.limit else None
+            self._index.follow(before.entries, entries.stored())
+            self.entries = entries
+            for name, section in self.sections.items():
+                if name in document.sections:
+                    rejected += _restored(name, section, document.sections[name], now)
+                else:
+                    section.clear()
+        except BaseException:
+            self.put_back(before, now=now)
+            raise
+        self._index.done()
+        self._unknown = unknown
+        self.rejected = [*document.rejected_before, *_stored_forms(rejected)]
+        self.changes += 1
+        if removed is not None:
+            self.counters = self.counters.after(removed)
+        self.half_made = False
+        return LoadResult(len(document.entries), len(rejected), tuple(rejected), removed)
+
+    def put_back(self, before: Snapshot, *, now: int) -> None:
+        """Be as in the snapshot again: the one way to undo."""
+        self.half_made = True
+        self._index.follow(self.entries.stored(), before.entries, later=True)
+        self.entries = EntrySet(self._window, before.entries)
+        self._index.done()
+        self._unknown = dict(before.unknown)
+        self.rejected = list(before.rejected)
+        self.counters = before.counters
+        self.changes = before.changes
+        for name, section in self.sections.items():
+            if name in before.sections:
+                section.restore(before.sections[name], now=now)
+            else:
+                section.clear()  # attached since
+        self.half_made = False
+
+    def _remove(self, key: str) -> None:
+        self._index.discard(key)
+        self.entries.remove(key)
+        self._index.done()
+
+    def _compact(self, now: int) -> Compaction:
+        compaction = self._too_much(self.entries, now, follow=True)
+        self.counters = self.counters.after(compaction)
+        return compaction
+
+    def _too_much(self, entries: EntrySet, now: int, *, follow: bool = False) -> Compaction:
+        """Take out of ``entries`` what has expired, and over the limit those of lowest retention.
+
+        With ``follow`` the index follows; a load has not indexed anything yet.
+        """
+        remove = self._remove if follow else entries.remove
+        expired = entries.expired(now=now)
+        for entry in expired:
+            remove(entry.key)
+        evicted = []
+        while len(entries) > self.limit:
+            entry_to_go = entries.first_to_go(now=now)
+            assert entry_to_go is not None
+            evicted.append(entry_to_go)
+            remove(entry_to_go.key)
+        return Compaction(tuple(expired), tuple(evicted))
+
+
 def read_document(state: object) -> Document:
     """Take ``state`` apart; a ``DamagedStoreError`` if it is not a document of this version."""
-    if not isinstance(state, dict):
-        raise DamagedStoreError(f"it must be an object, not {type(state).__name__}")
-    version = state.get("version")
-    if type(version) is not int or version != VERSION:
-        newer = type(version) is int and version > VERSION
-        raise DamagedStoreError(
-            f"its version is {version!r}, and this release reads version {VERSION} only"
-            if newer
-            else f"its version must be the integer {VERSION}, not {version!r}"
-        )
-    raw_entries = state.get("entries")
-    if not isinstance(raw_entries, list):
-        raise DamagedStoreError("its entries are missing or not a list")
+    problem = shape_problem(state)
+    if problem is not None:
+        raise DamagedStoreError(problem)
+    assert isinstance(state, dict)
     entries: dict[str, Entry] = {}
     rejected: list[Rejected] = []
     raw_by_key: dict[str, Any] = {}
-    for raw in raw_entries:
+    for raw in state["entries"]:
         try:
             entry = entry_from_state(raw)
         except (TypeError, ValueError) as error:
@@ -84,15 +312,7 @@ def read_document(state: object) -> Document:
     return Document(list(entries.values()), sections, rejected, list(before))
 
 
-def storable(value: Any) -> Any:
-    """A copy of ``value`` as JSON data, lone surrogates and all; ``ValueError`` if it is none."""
-    try:
-        return json.loads(json.dumps(value, allow_nan=False))
-    except (TypeError, RecursionError) as error:
-        raise ValueError(f"not JSON data: {error}") from None
-
-
-def restore_section(name: str, section: Section, value: Any, now: int) -> list[Rejected]:
+def _restored(name: str, section: Section, value: Any, now: int) -> list[Rejected]:
     """Restore a section; one that is malformed is empty, and what it was is returned."""
     try:
         section.restore(value, now=now)
@@ -102,15 +322,28 @@ def restore_section(name: str, section: Section, value: Any, now: int) -> list[R
     return []
 
 
-def stored_forms(rejected: Iterable[Rejected]) -> Iterator[dict[str, Any]]:
-    """What the section ``rejected`` keeps of them."""
+def _storable(value: Any) -> Any:
+    """A copy of ``value`` as JSON data, lone surrogates and all; else a ``ValueError``."""
+    try:
+        return json.loads(json.dumps(value, allow_nan=False))
+    except (TypeError, RecursionError) as error:
+        raise ValueError(f"not JSON data: {error}") from None
+
+
+def _stored_forms(rejected: Iterable[Rejected]) -> Iterator[dict[str, Any]]:
+    """The items of the section ``rejected`` that keep what a load rejected."""
     for raw, reason in rejected:
         # What came from a file is JSON; a program may hand over anything, and that is not kept.
         with suppress(ValueError):
-            yield {"entry": storable(raw), "reason": storable(reason)}
+            yield {"entry": _storable(raw), "reason": _storable(reason)}
 
 
-def section_text(name: str, value: Any) -> str:
+def _rejected_key(stored: Any) -> Any:
+    raw = stored.get("entry") if isinstance(stored, dict) else None
+    return raw.get("key") if isinstance(raw, dict) else None
+
+
+def _section_text(name: str, value: Any) -> str:
     """A section as JSON text, or a ``DamagedStoreError``."""
     try:
         return json.dumps(value, allow_nan=False)

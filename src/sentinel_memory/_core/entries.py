@@ -1,209 +1,239 @@
-"""The bounded set of entries of one memory, with everything that follows it: order, expiry, index.
+"""The entries of one memory by key and in order, and the recall index that follows them.
 
 No lock, no clock, no store: the caller passes ``now`` and keeps other threads out.
 """
 
 from __future__ import annotations
 
-import heapq
 import math
 from collections.abc import Iterable
 from contextlib import suppress
 from operator import attrgetter
 
 from .._basics.heap import LazyHeap
-from ..entry import Entry, Match
-from ..ranking import score
-from ..recall.protocol import RecallIndex, checked_answer, checked_relevance
-from ..results import Compaction
-from ..retention import freshness
+from ..entry import Entry
+from ..recall.protocol import RecallIndex
 from .eviction import EvictionOrder
 
-__all__ = ["EntrySet"]
+__all__ = ["EntrySet", "FollowingIndex"]
 
 
 class EntrySet:
-    """Entries by key, each with a serial number that says when it was last remembered."""
+    """Entries by key, each with a serial number that says when it was last remembered.
 
-    def __init__(self, *, limit: int, window: float, index: RecallIndex) -> None:
-        self._limit = limit
+    ``_by_serial`` is the truth, and everything else follows from it: the keys, the order of expiry,
+    the order of eviction. Each change touches the truth first and in single steps, so that after an
+    interruption at any line a new set of ``stored()`` is whole.
+    """
+
+    def __init__(self, window: float, entries: Iterable[Entry] = ()) -> None:
         self._window = window
-        self._index = index
-        self._to_index: dict[str, Entry] = {}  # what the index has yet to take, or to take back
         self._last_serial = 0
-        self._reset()
-
-    def _reset(self) -> None:
+        self._by_serial: dict[int, Entry] = {}
         self._serials: dict[str, int] = {}
-        self._entries: dict[int, Entry] = {}
-        self._expiries = LazyHeap(self._entries)  # (expiry, serial)
+        # Both know by the same dict which serial numbers are living.
+        self._expiries = LazyHeap(self._by_serial)  # (expiry, serial)
+        self._order = EvictionOrder(self._by_serial, window)
         self._newest = -math.inf  # the latest time that an entry had
         self._by_time = True  # whether entries came in the order of their times
-        self._order = EvictionOrder(self._entries, self._window)
+        for entry in entries:
+            self.put(entry)
 
     def __len__(self) -> int:
         """How many are stored, the expired ones too."""
-        return len(self._entries)
+        return len(self._by_serial)
 
-    def over_limit(self) -> bool:
-        """Whether a compaction is due."""
-        return len(self._entries) > self._limit
+    def stored(self) -> list[Entry]:
+        """The entries, the expired ones too, in the order in which they were last remembered.
 
-    def all(self) -> list[Entry]:
-        """What is stored, in the order in which it was last remembered."""
-        return list(self._entries.values())
+        One for each key, also after an interruption: then of two the one that was put later.
+        """
+        by_key: dict[str, Entry] = {}
+        for entry in self._by_serial.values():
+            by_key.pop(entry.key, None)
+            by_key[entry.key] = entry
+        return list(by_key.values())
 
-    def stored(self, key: str) -> Entry | None:
+    def find(self, key: str) -> tuple[int, Entry] | None:
+        """The serial number and the entry of that key, live or expired."""
+        serial = self._serials.get(key)
+        return None if serial is None else (serial, self._by_serial[serial])
+
+    def get(self, key: str) -> Entry | None:
         """The entry of that key, live or expired."""
         serial = self._serials.get(key)
-        return None if serial is None else self._entries[serial]
+        return None if serial is None else self._by_serial[serial]
 
     def live(self, key: str, *, now: int) -> Entry | None:
         """The entry of that key, if it is live."""
-        entry = self.stored(key)
-        return entry if entry is not None and entry._is_live(now) else None
+        entry = self.get(key)
+        return entry if entry is not None and entry.is_live(now) else None
 
     def count_live(self, *, now: int) -> int:
         """How many are live."""
-        return len(self._live(now))
+        if self._all_live(now):
+            return len(self._by_serial)
+        return sum(entry.is_live(now) for entry in self._by_serial.values())
 
     def oldest_first(self, *, now: int) -> list[Entry]:
         """The live entries; those of one millisecond in the order in which they were remembered."""
-        live = self._live(now)
+        live = list(self._by_serial.values())
+        if not self._all_live(now):
+            live = [entry for entry in live if entry.is_live(now)]
         if not self._by_time:
-            live.sort(key=attrgetter("_updated_ms"))
+            live.sort(key=attrgetter("updated_ms"))
         return live
 
-    def _live(self, now: int) -> list[Entry]:
-        first = self._expiries.first()
-        if first is None or now < first[0]:
-            return self.all()  # before the first expiry of all
-        return [entry for entry in self._entries.values() if entry._is_live(now)]
+    def expired(self, *, now: int) -> list[Entry]:
+        """The expired entries, in the order in which they were last remembered."""
+        if self._all_live(now):
+            return []
+        return [entry for entry in self._by_serial.values() if not entry.is_live(now)]
 
-    def best(self, query: str, limit: int | None, *, now: int) -> list[Match]:
-        """What the index finds relevant, best score first, ties newer first."""
-        self._index_all()
-        relevances = checked_answer(self._index.search(query), "index")
-        found: list[tuple[float, int, int, float]] = []
-        for key, value in relevances.items():
-            serial = self._serials.get(key)
-            if serial is None or not (entry := self._entries[serial])._is_live(now):
-                continue
-            relevance = checked_relevance(value, key)
-            if relevance > 0:
-                updated = entry._updated_ms
-                fresh = freshness(updated, now=now, window=self._window)
-                found.append(
-                    (score(relevance, entry._importance, fresh), updated, serial, relevance)
-                )
-        # Only what is asked for becomes a value of its own.
-        first = heapq.nlargest(len(found) if limit is None else limit, found)
-        return [
-            Match(self._entries[serial], relevance, points)
-            for points, _, serial, relevance in first
-        ]
+    def first_to_go(self, *, now: int) -> Entry | None:
+        """The entry of the lowest retention, ``None`` if there is none."""
+        serial = self._order.first_to_go(now=now)
+        return None if serial is None else self._by_serial[serial]
 
     def put(self, entry: Entry) -> None:
-        """Add an entry, or replace the one of its key. If the index refuses it, nothing changes."""
-        key = entry.key
-        former = self.stored(key)
+        """Add an entry as the last remembered one, or replace the one of its key."""
+        self._last_serial += 1
+        serial = self._last_serial
+        self._by_serial[serial] = entry
+        if entry.key in self._serials:
+            self._let_go(self._serials[entry.key])
+        self._serials[entry.key] = serial
+        self._by_time = self._by_time and entry.updated_ms >= self._newest
+        self._newest = max(self._newest, entry.updated_ms)
+        self._order.add(serial, entry.importance, entry.updated_ms)
+        if entry.expires_ms is not None:
+            self._expiries.push((entry.expires_ms, serial))
+
+    def remove(self, key: str) -> None:
+        """Take out the entry of that key, live or expired, if there is one."""
+        if key in self._serials:
+            self._let_go(self._serials[key])
+            del self._serials[key]
+
+    def sizes(self) -> dict[str, int]:
+        """How many items each part holds, the dead ones too: what must not grow without end."""
+        return {**self._order.sizes(), "expiries": len(self._expiries)}
+
+    def _let_go(self, serial: int) -> None:
+        entry = self._by_serial.pop(serial)
+        self._order.discard(entry.importance)
+        if entry.expires_ms is not None:
+            self._expiries.died()
+
+    def _all_live(self, now: int) -> bool:
+        first = self._expiries.first()
+        return first is None or now < first[0]
+
+
+class FollowingIndex:
+    """A recall index that follows the entries, also when it refuses one or is interrupted.
+
+    ``_waiting`` has the entries that the index has yet to take; ``_touched`` the keys of a change
+    that is under way, whose postings may be half made.
+    """
+
+    def __init__(self, index: RecallIndex) -> None:
+        self._index = index
+        self._waiting: dict[str, Entry] = {}
+        self._touched: dict[str, None] = {}
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether no change of the index was left in the middle."""
+        return not self._touched
+
+    def exchange(self, former: Entry | None, entry: Entry) -> None:
+        """Take ``entry`` in place of ``former``. If the index refuses it, nothing changes."""
+        self._touched[entry.key] = None
         if former is not None:
-            self._unindex(key)
+            self._discard(former.key)
         try:
             self._index.add(entry)
         except BaseException:
-            self._index.discard(key)
+            self._index.discard(entry.key)
             if former is not None:
-                self._to_index[key] = former
-                self._try_index()
+                self._waiting[former.key] = former
+                self._try_waiting()
+            self._touched.clear()
             raise
-        if former is not None:
-            self._take_out(key)
-        self._take_in(entry)
+        # Still touched: the caller puts the entry into its set, and calls ``done``.
 
-    def remove(self, key: str) -> Entry | None:
-        """Take out the entry of that key, live or expired."""
-        return self._remove(key) if key in self._serials else None
+    def discard(self, key: str) -> None:
+        """Forget the entry of that key; the caller removes it from its set, and calls ``done``."""
+        self._touched[key] = None
+        self._discard(key)
 
-    def replace_all(self, entries: Iterable[Entry], *, index_later: bool = False) -> None:
-        """Hold these entries and no others. If the index refuses one, nothing changes.
+    def done(self) -> None:
+        """Note that the set has followed."""
+        self._touched.clear()
 
-        With ``index_later`` what it refuses is put into it as soon as it takes it.
+    def follow(
+        self, former: Iterable[Entry], entries: Iterable[Entry], *, later: bool = False
+    ) -> None:
+        """Hold ``entries`` instead of ``former``; entries that are in both are left as they are.
+
+        The caller exchanges its set, and calls ``done``. What the index raises if it refuses an
+        entry is raised, and the caller follows back with ``later``: then an entry that is refused
+        is taken as soon as the index takes it.
         """
-        former = self.all()
-        if index_later:
-            self._fill(entries)
-            self._try_index()
-            return
-        try:
-            self._fill(entries)
-            self._index_all()
-        except BaseException:
-            self._fill(former)
-            self._try_index()
-            raise
-
-    def compact(self, *, now: int) -> Compaction:
-        """Remove what has expired and, over the limit, the lowest retention."""
-        expired: list[tuple[int, Entry]] = []
-        while (first := self._expiries.first()) and first[0] <= now:
-            serial = first[-1]
-            expired.append((serial, self._remove(self._entries[serial].key)))
-        expired.sort(key=lambda pair: pair[0])
-        evicted = []
-        while self.over_limit():
-            serial = self._order.first_to_go(now=now)
-            evicted.append(self._remove(self._entries[serial].key))
-        return Compaction(tuple(entry for _, entry in expired), tuple(evicted))
-
-    def _remove(self, key: str) -> Entry:
-        self._unindex(key)
-        return self._take_out(key)
-
-    def _fill(self, entries: Iterable[Entry]) -> None:
-        """Hold these entries, all of which are to be indexed."""
-        for key in self._serials:
-            self._unindex(key)
-        self._reset()
-        for entry in entries:
-            self._take_in(entry)
+        before = {entry.key: entry for entry in former}
+        after = {entry.key: entry for entry in entries}
+        gone = [key for key, entry in before.items() if not _is_same(entry, after.get(key))]
+        gone += self._touched
+        # All that will be touched is noted before the first of it is.
+        self._touched = dict.fromkeys([*gone, *(key for key in after if key not in before)])
+        for key in gone:
+            self._discard(key)
         # Oldest first, the order in which an index meets entries as they are remembered.
-        for entry in sorted(self.all(), key=attrgetter("_updated_ms")):
-            self._to_index[entry.key] = entry
+        for entry in sorted(after.values(), key=attrgetter("updated_ms")):
+            if entry.key in self._touched:
+                self._waiting[entry.key] = entry
+        if later:
+            self._try_waiting()
+        else:
+            self.take_waiting()
 
-    def _unindex(self, key: str) -> None:
-        self._to_index.pop(key, None)
-        self._index.discard(key)
+    def repair(self, entries: EntrySet) -> None:
+        """Follow ``entries`` again where a change was left in the middle."""
+        for key in list(self._touched):
+            self._discard(key)
+            entry = entries.get(key)
+            if entry is not None:
+                self._waiting[key] = entry
+        self._touched.clear()
+        self._try_waiting()
 
-    def _try_index(self) -> None:
-        """Index what is to be, if the index works now; otherwise when it is asked a question."""
-        with suppress(Exception):
-            self._index_all()
-
-    def _index_all(self) -> None:
-        for key in list(self._to_index):
+    def take_waiting(self) -> None:
+        """Give the index what it has yet to take; what it raises is raised."""
+        for key in list(self._waiting):
             try:
-                self._index.add(self._to_index[key])
+                self._index.add(self._waiting[key])
             except BaseException:
                 self._index.discard(key)
                 raise
-            del self._to_index[key]
-        self._to_index.clear()  # also gives back the room that a load took
+            del self._waiting[key]
+        self._waiting.clear()  # also gives back the room that a load took
 
-    def _take_in(self, entry: Entry) -> None:
-        self._last_serial += 1
-        serial = self._last_serial
-        self._serials[entry.key] = serial
-        self._entries[serial] = entry
-        self._by_time = self._by_time and entry._updated_ms >= self._newest
-        self._newest = max(self._newest, entry._updated_ms)
-        self._order.add(serial, entry)
-        if entry._expires_ms is not None:
-            self._expiries.push((entry._expires_ms, serial))
+    def search(self, query: str) -> object:
+        """What the index answers, after it has taken what it has yet to take."""
+        if self._waiting:
+            self.take_waiting()
+        return self._index.search(query)
 
-    def _take_out(self, key: str) -> Entry:
-        entry = self._entries.pop(self._serials.pop(key))
-        self._order.discard(entry)
-        if entry._expires_ms is not None:
-            self._expiries.died()
-        return entry
+    def _discard(self, key: str) -> None:
+        self._waiting.pop(key, None)
+        self._index.discard(key)
+
+    def _try_waiting(self) -> None:
+        """Take what is waiting, if the index works now; otherwise when it is asked a question."""
+        with suppress(Exception):
+            self.take_waiting()
+
+
+def _is_same(entry: Entry, other: Entry | None) -> bool:
+    return entry is other or (other is not None and entry.line == other.line and entry == other)

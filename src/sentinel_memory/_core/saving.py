@@ -1,217 +1,63 @@
-"""How a memory is kept in a store: its document, saving after changes, batches, transactions.
+"""How a memory is looked at, changed, saved, loaded and transacted: locks, clock and store.
 
-``Memory`` adds what it remembers and how it is asked.
+Theory of operation
+-------------------
+Every call of a memory goes through one of two doors. ``look`` holds the short lock. ``change`` is
+the only way to change anything: alone, then saved if the memory saves by itself, then reported, in
+this order and nowhere else. Between a change and its save other threads see the change, and two
+things may put the save off: a batch to the end of its block, a transaction to its own end. If the
+store fails, the caller is told, the change stays in memory, and the next save writes it.
+
+What is saved is known by counting. ``Contents.changes`` grows by one with every change, and
+``_saved`` is what it was when the store had the same contents; they differ if something is unsaved.
+``_stale`` is true while the contents may be less than what the store was read for (a load that was
+interrupted, a transaction that a fork cut off). Then nothing may be saved: a store lets a document
+be overwritten once it was read, and would lose what this memory never took over.
 """
 
 from __future__ import annotations
 
-import json
 import math
+import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from threading import local
+from contextlib import AbstractContextManager, contextmanager
+from contextvars import ContextVar
+from functools import partial
 from types import AsyncGeneratorType, CoroutineType, GeneratorType
-from typing import Any, Final, NoReturn, Self, TypeVar
+from typing import Final, TypeVar
 
-from .._basics.checks import brief, check_callable, check_methods, check_str
-from .._basics.numbers import finite_real, whole_option
+from .._basics.checks import brief
+from .._basics.forks import Forks
+from .._basics.numbers import finite_real
 from .._basics.times import LAST_EXPIRY
-from ..document import RESERVED, VERSION, Attachment, Section, State
+from ..document import VERSION, Section, State
 from ..errors import StoreConflictError
 from ..results import Compaction, LoadResult
 from ..stores.protocol import Store
-from .contents import (
-    Counters,
-    read_document,
-    restore_section,
-    section_text,
-    storable,
-    stored_forms,
-)
-from .entries import EntrySet
+from .contents import Change, Contents, Snapshot, read_document
 from .locks import Locks
 
-__all__ = ["Kept"]
+__all__ = ["Clock", "Saver"]
 
 _T = TypeVar("_T")
-_EMPTY: Final[State] = {"version": VERSION, "entries": []}
 _NOT_RUN: Final = (CoroutineType, GeneratorType, AsyncGeneratorType)
 
+_FIRST_PAUSE: Final = 0.0005
+_LONGEST_PAUSE: Final = 0.05
+"""Seconds that a transaction waits at most before it tries again: doubled at each conflict.
 
-class Kept:
-    """The part of ``Memory`` that knows locks, clock, store and document."""
+Longer pauses let the winner finish more often and make the losers slower.
+"""
 
-    def __init__(
-        self,
-        entries: EntrySet,
-        *,
-        store: Store | None,
-        autosave: bool,
-        clock: Callable[[], float],
-        on_evict: Callable[[Compaction], object] | None,
-    ) -> None:
-        check_methods("store", store, ("load", "save"), optional=True)
-        check_callable("clock", clock)
-        check_callable("on_evict", on_evict, optional=True)
-        if autosave and store is None:
-            raise ValueError("autosave needs a store: Memory(store=JsonFileStore(path), ...)")
-        self._entries = entries
-        self._store = store
-        self._autosaves = autosave
+
+class Clock:
+    """The time of a memory: whole epoch milliseconds of what its ``clock`` says in seconds."""
+
+    def __init__(self, clock: Callable[[], float]) -> None:
         self._clock = clock
-        self._on_evict = on_evict
-        self._locks = Locks()
-        self._thread = local()
-        self._sections: dict[str, Section] = {}
-        self._unknown: dict[str, str] = {}  # sections that nothing is attached to, as JSON text
-        self._rejected: list[Any] = []
-        self._changes = self._saved_changes = 0
-        self._overdue = False  # whether a save failed, and none was done since
-        self._refused = False  # whether what is here may be less than what the store was read for
-        self._counters = Counters()
-        self._transaction: object | None = None  # of the thread that is in one
-        self._deferred: list[Compaction] | None = None  # a list while its change runs
 
-    @property
-    def store(self) -> Store | None:
-        """The store given when the memory was made."""
-        return self._store
-
-    def save(self) -> None:
-        """Write the document to the store; ``RuntimeError`` if there is none.
-
-        What the store raises reaches the caller; the memory is as before, and the next save
-        writes it.
-        """
-        self._need_store("save")
-        now = self._now()
-        with self._locks.writing:
-            self._not_in_transaction("save")
-            self._save(now)
-
-    def load(self) -> LoadResult:
-        """Replace entries, working state and every section by what the store has.
-
-        Cache and counters stay. More entries than the limit are compacted: the result says what
-        went, ``on_evict`` is not called, and it is in the store until the next save. Raises
-        ``DamagedStoreError`` for a document that cannot be trusted, and what the store raises;
-        then nothing changes.
-        """
-        store = self._need_store("load")
-        now = self._now()
-        with self._locks.writing:
-            self._not_in_transaction("load")
-            return self._as_loaded(store.load(), now)
-
-    def to_state(self) -> dict[str, Any]:
-        """The document as JSON data: live entries oldest first, working state, other sections.
-
-        For programs that do their own input and output.
-
-        >>> from sentinel_memory import Memory
-        >>> Memory().to_state()
-        {'version': 1, 'entries': [], 'working': {'data': {}, 'updatedAt': None}}
-        """
-        return self._snapshot(self._now())[0]
-
-    def restore(self, state: dict[str, Any]) -> LoadResult:
-        """Replace entries, working state and sections by ``state``, as ``load`` does; never saves.
-
-        Raises ``TypeError`` if it is no ``dict`` and ``DamagedStoreError`` if it is not a
-        document of this version; then nothing changes.
-        """
-        if not isinstance(state, dict):
-            raise TypeError(f"state must be a dict, not {type(state).__name__}")
-        now = self._now()
-        with self._locks.writing:
-            return self._restore(state, now)
-
-    @contextmanager
-    def batch(self) -> Iterator[None]:
-        """Put off this thread's automatic saves to the end of the outermost block.
-
-        It saves once, also when the block raises, if anything changed. Without ``autosave`` it
-        does nothing.
-        """
-        self._thread.batches = getattr(self._thread, "batches", 0) + 1
-        try:
-            yield
-        finally:
-            self._thread.batches -= 1
-            if self._autosaves and not self._thread.batches:
-                now = self._now()
-                with self._locks.writing:
-                    if self._is_unsaved():
-                        self._autosave(now)
-
-    def transact(self, change: Callable[[Self], _T], *, attempts: float = 100) -> _T:
-        """Apply ``change(memory)`` to what the store has now, and save: for several processes.
-
-        Saves what is unsaved first. When another writer was faster, loads and starts again, up to
-        ``attempts`` times (a whole number of at least 1), after pauses of up to 50 ms; then
-        ``StoreConflictError``. Inside ``change``, a plain function, nothing is saved, and changes
-        by other threads wait; what they read meanwhile is how far it has come. If it raises, the
-        memory is as loaded. ``on_evict`` is called after the save, for the attempt that was saved.
-        If the save fails otherwise, the change stays in memory and the next save writes it.
-        Returns what ``change`` returned; ``RuntimeError`` without a store.
-        """
-        store = self._need_store("transact")
-        check_callable("change", change)
-        tries = whole_option(attempts, "attempts", least=1)
-        reports: list[Compaction] = []
-        try:
-            with self._locks.writing:
-                self._not_in_transaction("transact")
-                if self._is_unsaved():
-                    self._save(self._now())
-                self._transaction = self._thread.transaction = object()
-                try:
-                    return self._transact(store, change, tries, reports)
-                finally:
-                    self._transaction = self._thread.transaction = None
-        finally:
-            self._report(reports)
-
-    def attach(self, name: str, section: Section) -> Attachment:
-        """Keep ``section`` in the document under ``name``, and clear it with the memory.
-
-        A section has the methods ``dump(*, now)``, which returns JSON data, ``restore(value, *,
-        now)``, which takes it over or raises ``ValueError``, and ``clear()``; ``now`` is in epoch
-        milliseconds. What an earlier load found under that name is restored into it now. Raises
-        ``ValueError`` for a name that is taken.
-        """
-        check_str("name", name)
-        check_methods("section", section, ("dump", "restore", "clear"))
-        now = self._now() if self._unknown else 0  # there is nothing to restore yet
-        with self._locks.writing, self._locks.state:
-            if name in self._sections or name in RESERVED:
-                raise ValueError(f"the document already has a section {name!r}")
-            if name in self._unknown:
-                value = json.loads(self._unknown[name])
-                self._rejected += stored_forms(restore_section(name, section, value, now))
-                del self._unknown[name]
-            self._sections[name] = section
-        return _Attachment(self)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        """Save what is unsaved, if there is a store."""
-        if self._store is not None:
-            now = self._now()
-            with self._locks.writing:
-                if self._is_unsaved() and not self._in_transaction():
-                    self._save(now)
-
-    def __reduce_ex__(self, _: object) -> NoReturn:
-        raise TypeError(
-            "a Memory cannot be copied or pickled;"
-            " hand over memory.to_state(), and make one of it with Memory().restore(state)"
-        )
-
-    def _now(self) -> int:
+    def __call__(self) -> int:
         seconds = self._clock()
         number = finite_real(seconds)
         if number is None:
@@ -221,194 +67,325 @@ class Kept:
         now: int = math.floor(number * 1000)
         return now
 
-    def _need_store(self, call: str) -> Store:
-        if self._store is None:
-            raise RuntimeError(
-                f"{call} needs a store: Memory(store=JsonFileStore(path)) or Memory.open(path)"
-            )
-        return self._store
 
-    def _not_in_transaction(self, call: str) -> None:
-        if self._in_transaction():
+class _Transaction:
+    """A transaction under way: its thread, its reports, and whether its change is running now."""
+
+    def __init__(self) -> None:
+        self.thread = threading.get_ident()
+        self.reports: list[Compaction] = []  # they wait for its save
+        self.is_running = False
+
+
+class _Batch:
+    """A batch under way: whose saves it puts off; of nobody once it is closed."""
+
+    __slots__ = ("saver",)
+
+    def __init__(self, saver: Saver) -> None:
+        self.saver: Saver | None = saver
+
+
+# The batches that the running code is in, as a task or thread that it started inside knows, too.
+# They are closed by their own objects: a context that was copied sees that, and a block that ends
+# in another context than it began in (a generator's, say) closes its own batch all the same.
+_batches: Final[ContextVar[tuple[_Batch, ...]]] = ContextVar("sentinel_memory.batches", default=())
+
+
+class Saver:
+    """The two doors of a memory, and how its contents get to the store and back."""
+
+    def __init__(
+        self,
+        contents: Contents,
+        clock: Clock,
+        *,
+        store: Store | None,
+        autosave: bool,
+        on_evict: Callable[[Compaction], object] | None,
+    ) -> None:
+        self.store = store
+        self.now = clock
+        self._contents = contents
+        self._autosaves = autosave
+        self._on_evict = on_evict
+        self._locks = Locks()
+        self._saved = contents.changes
+        self._stale = False
+        self._transaction: _Transaction | None = None
+        _forks.register(self)
+
+    @property
+    def short_lock(self) -> AbstractContextManager[object]:
+        """The lock that is held while the memory is looked at."""
+        return self._locks.state
+
+    # The two doors
+
+    def look(self, see: Callable[[int], _T]) -> _T:
+        """Return ``see(now)``, called while nobody changes anything."""
+        now = self.now()
+        with self._locks.state:
+            if not self._contents.half_made:
+                return see(now)
+        if self._locks.is_looking():
+            raise _reentry()
+        with self._locks.state:
+            self._repair()
+            return see(now)
+
+    def change(self, make: Callable[[Change], _T]) -> _T:
+        """Return ``make(change)``, called alone; save after it, and report what was evicted."""
+        change = Change(self.now())
+        reports: list[Compaction] = []
+
+        def work() -> _T:
+            result = self._arrange(lambda: make(change))
+            reports.extend(self._reports_of(change))
+            self._save_what_waited(change.now)
+            return result
+
+        inside = self._enter()
+        try:
+            return self._alone(work, inside=inside)
+        finally:
+            # Also when the save failed: what was evicted is out of the memory all the same.
+            self._report(reports)
+
+    def _enter(self) -> bool:
+        """Refuse a call that came in on a thread that is in the middle of another one.
+
+        Returns whether it comes from the change of a transaction, where it belongs.
+        """
+        if self._locks.is_looking():
+            raise _reentry()
+        if not self._locks.is_changing():
+            return False
+        if self._transaction is None or not self._transaction.is_running:
+            raise _reentry()
+        return True
+
+    def _alone(self, work: Callable[[], _T], *, inside: bool = False) -> _T:
+        """Return ``work()``, called while no other thread changes, loads or saves."""
+        with self._locks.changes:
+            if not inside:
+                self._transaction = None  # one that an exception between two lines has left
+            return work()
+
+    def _arrange(self, make: Callable[[], _T]) -> _T:
+        """Return ``make()``, called while nobody looks."""
+        with self._locks.state:
+            self._repair()
+            return make()
+
+    def _repair(self) -> None:
+        """Mend what an exception in the middle of a change has left, if it has."""
+        if self._contents.half_made:
+            self._contents.repair()
+
+    # Saving and loading
+
+    def save(self) -> None:
+        """Write the document to the store."""
+        now = self.now()
+        self._refuse_inside("save")
+        self._alone(lambda: self._save(now))
+
+    def save_unsaved(self) -> None:
+        """Write the document to the store, if anything in it is not saved."""
+        now = self.now()
+        if not self._enter():
+            self._alone(lambda: self._save(now) if self._is_unsaved() else None)
+
+    def load(self, store: Store) -> LoadResult:
+        """Replace the contents by those of the store."""
+        now = self.now()
+        self._refuse_inside("load")
+        return self._alone(lambda: self._take_over(store.load(), now))
+
+    def restore(self, state: State) -> LoadResult:
+        """Replace the contents by ``state``; never saves."""
+        now = self.now()
+        document = read_document(state)
+        replace = partial(self._contents.replace, document, now=now)
+        return self._alone(lambda: self._arrange(replace), inside=self._enter())
+
+    def attach(self, name: str, section: Section) -> None:
+        """Keep ``section`` in the document under ``name``; changes nothing that is to be saved."""
+        # Without unknown sections there is nothing to restore yet, and the time is not needed.
+        now = self.now() if self._contents.has_unknown_sections else 0
+        attach = partial(self._contents.attach, name, section, now=now)
+        self._alone(lambda: self._arrange(attach), inside=self._enter())
+
+    def snapshot(self) -> Snapshot:
+        """The contents as they are to be saved."""
+        return self.look(lambda now: self._contents.snapshot(now=now))
+
+    @contextmanager
+    def batch(self) -> Iterator[None]:
+        """Put off the automatic saves of the running code to the end of the outermost block."""
+        batch = _Batch(self)
+        try:
+            _batches.set((*(one for one in _batches.get() if one.saver is not None), batch))
+            yield
+        finally:
+            batch.saver = None
+            if self._autosaves:
+                self._alone(partial(self._save_what_waited, self.now()), inside=self._enter())
+
+    def transact(self, store: Store, change: Callable[[], _T], attempts: int) -> _T:
+        """Load, apply ``change``, save; again on a conflict, up to ``attempts`` times."""
+        self._refuse_inside("transact")
+        reports: list[Compaction] = []
+        try:
+            return self._alone(lambda: self._transact(store, change, attempts, reports))
+        finally:
+            self._report(reports)
+
+    def _transact(
+        self, store: Store, change: Callable[[], _T], tries: int, reports: list[Compaction]
+    ) -> _T:
+        if self._is_unsaved():
+            self._save(self.now())
+        pause = _FIRST_PAUSE
+        while True:
+            tries -= 1
+            # From here to its save, nothing of it may be saved by anybody, a forked child neither.
+            self._transaction = mine = _Transaction()
+            try:
+                self._take_over(store.load(), self.now())
+                before = self.look(lambda now: self._contents.everything(now=now))
+                try:
+                    result = self._applied(mine, change)
+                except BaseException:
+                    self._undo(before)
+                    raise
+                try:
+                    self._save(self.now())
+                except StoreConflictError:
+                    self._undo(before)
+                    if not tries:
+                        raise
+                except BaseException:
+                    reports += mine.reports  # what was evicted is out of the memory all the same
+                    raise
+                else:
+                    reports += mine.reports
+                    return result
+            finally:
+                self._transaction = None
+            # A winner is back before the others have woken up; let them in.
+            pause = min(2 * pause, _LONGEST_PAUSE)
+            time.sleep(pause * (time.perf_counter_ns() % 997) / 997)
+
+    def _applied(self, transaction: _Transaction, change: Callable[[], _T]) -> _T:
+        transaction.is_running = True
+        try:
+            result = change()
+        finally:
+            transaction.is_running = False
+        if isinstance(result, _NOT_RUN):
+            raise TypeError("change must be a plain function: an async one has not run yet")
+        return result
+
+    def _refuse_inside(self, call: str) -> None:
+        if self._enter():
             raise RuntimeError(f"{call} inside transact, which itself loads before and saves after")
 
-    # With `writing` held
-
-    def _in_transaction(self) -> bool:
-        """Whether this is called by the change of a transaction."""
-        if self._transaction is not getattr(self._thread, "transaction", None):
-            # A fork left its thread behind, and what is here may be half of what it was doing.
-            self._transaction = self._deferred = None
-            self._refused = True
-        return self._deferred is not None
+    # With the long lock held
 
     def _is_unsaved(self) -> bool:
-        return self._changes != self._saved_changes
+        return self._contents.changes != self._saved
+
+    def _is_batched(self) -> bool:
+        return any(batch.saver is self for batch in _batches.get())
 
     def _autosave(self, now: int) -> None:
-        batched = getattr(self._thread, "batches", 0)
-        if self._autosaves and not batched and not self._in_transaction():
+        if self._autosaves and self._transaction is None and not self._is_batched():
             self._save(now)
 
+    def _save_what_waited(self, now: int) -> None:
+        if self._is_unsaved():
+            self._autosave(now)
+
     def _save(self, now: int) -> None:
-        if self._refused:
+        if self._stale:
             raise StoreConflictError(
                 "what the store has was read, but this memory did not take it over, or only in"
                 " part; saving would overwrite it: load again first"
             )
-        self._overdue = True
-        state, changes = self._snapshot(now)
-        self._store.save(state)  # type: ignore[union-attr]
-        self._saved_changes = changes
-        self._overdue = False
+        assert self.store is not None
+        snapshot = self._arrange(lambda: self._contents.snapshot(now=now))
+        self.store.save(snapshot.document())
+        self._saved = snapshot.changes
 
-    def _report_or_defer(self, compaction: Compaction | None) -> list[Compaction]:
-        """What ``on_evict`` is to be called with as soon as no lock is held."""
-        if compaction is None or self._on_evict is None:
+    def _take_over(self, state: State | None, now: int) -> LoadResult:
+        self._stale = True
+        document = read_document({"version": VERSION, "entries": []} if state is None else state)
+        result = self._arrange(lambda: self._contents.replace(document, now=now))
+        self._stale = False
+        self._saved = self._contents.changes
+        return result
+
+    def _undo(self, before: Snapshot) -> None:
+        now = self.now()
+        self._stale = True
+        self._arrange(lambda: self._contents.put_back(before, now=now))
+        self._stale = False
+
+    # Reports
+
+    def _reports_of(self, change: Change) -> list[Compaction]:
+        """The compactions that ``on_evict`` is to be called with as soon as no lock is held."""
+        compaction = change.compaction
+        if self._on_evict is None or compaction is None or not any(compaction):
             return []
-        if not compaction.expired and not compaction.evicted:
+        if self._transaction is not None:
+            self._transaction.reports.append(compaction)
             return []
-        if not self._in_transaction():
-            return [compaction]
-        self._deferred.append(compaction)  # type: ignore[union-attr]
-        return []
+        return [compaction]
 
     def _report(self, reports: list[Compaction]) -> None:
         """Call ``on_evict`` with all of them, whatever it raises; the first of that is raised."""
         errors = []
         for report in reports:
+            assert self._on_evict is not None
             try:
-                self._on_evict(report)  # type: ignore[misc]
+                self._on_evict(report)
             except Exception as error:
                 errors.append(error)
         if errors:
             raise errors[0]
 
-    def _transact(
-        self, store: Store, change: Callable[[Self], _T], tries: int, reports: list[Compaction]
-    ) -> _T:
-        pause = 0.0005
-        while True:
-            tries -= 1
-            loaded = store.load()
-            self._as_loaded(loaded, self._now())
-            counters = self._counters
-            try:
-                result, compactions = self._apply(change)
-            except BaseException:
-                self._undo(loaded, counters)
-                raise
-            try:
-                self._save(self._now())
-            except StoreConflictError:
-                self._undo(loaded, counters)
-                if not tries:
-                    raise
-                # A winner is back before the others have woken up; let them in.
-                pause = min(2 * pause, 0.05)
-                time.sleep(pause * (time.perf_counter_ns() % 997) / 997)
-            except BaseException:
-                reports += compactions  # what was evicted is out of the memory all the same
-                raise
-            else:
-                reports += compactions
-                return result
+    # Forks
 
-    def _apply(self, change: Callable[[Self], _T]) -> tuple[_T, list[Compaction]]:
-        """What ``change`` returns, and the compactions to report if it is saved."""
-        deferred: list[Compaction] = []
-        self._deferred = deferred
-        try:
-            result = change(self)
-        finally:
-            self._deferred = None
-        if isinstance(result, _NOT_RUN):
-            raise TypeError("change must be a plain function: an async one has not run yet")
-        return result, deferred
+    def before_fork(self) -> None:
+        """Wait until no change is half made."""
+        self._locks.before_fork()
 
-    def _undo(self, loaded: State | None, counters: Counters) -> None:
-        self._refused = True  # until all is as it was
-        self._as_loaded(loaded, self._now(), undoing=True)
-        self._counters = counters
+    def after_fork_in_parent(self) -> None:
+        """Go on as before the fork."""
+        self._locks.after_fork_in_parent()
 
-    def _as_loaded(self, state: State | None, now: int, *, undoing: bool = False) -> LoadResult:
-        self._refused = True
-        result = self._restore(state, now, undoing=undoing)
-        self._refused = self._overdue = False
-        self._saved_changes = self._changes
-        return result
-
-    def _compact(self, now: int) -> Compaction:
-        compaction = self._entries.compact(now=now)
-        self._counters = self._counters.after(compaction)
-        return compaction
-
-    def _restore(self, state: State | None, now: int, *, undoing: bool = False) -> LoadResult:
-        document = read_document(_EMPTY if state is None else state)
-        sections = document.sections
-        unknown = {
-            name: section_text(name, value)
-            for name, value in sections.items()
-            if name not in self._sections
-        }
-        with self._locks.state:
-            undo = self._entries.all(), self._dump_sections(now)
-            rejected = list(document.rejected)
-            try:
-                self._entries.replace_all(document.entries, index_later=undoing)
-                for name, section in self._sections.items():
-                    if name in sections:
-                        rejected += restore_section(name, section, sections[name], now)
-                    else:
-                        section.clear()
-            except BaseException:
-                self._entries.replace_all(undo[0], index_later=True)
-                for name, section in self._sections.items():
-                    section.restore(undo[1][name], now=now)
-                raise
-            self._unknown = unknown
-            self._rejected = [*document.rejected_before, *stored_forms(rejected)]
-            self._changes += 1
-            compaction = self._compact(now) if self._entries.over_limit() else None
-        return LoadResult(len(document.entries), len(rejected), tuple(rejected), compaction)
-
-    def _dump_sections(self, now: int) -> dict[str, Any]:
-        return {name: section.dump(now=now) for name, section in self._sections.items()}
-
-    def _snapshot(self, now: int) -> tuple[State, int]:
-        """The document, and the number of changes that are in it."""
-        with self._locks.state:
-            entries = self._entries.oldest_first(now=now)
-            sections = self._dump_sections(now)
-            unknown = dict(self._unknown)
-            rejected = list(self._rejected)
-            changes = self._changes
-        state: State = {"version": VERSION, "entries": [entry._to_state() for entry in entries]}
-        state.update(sections)
-        state.update((name, json.loads(text)) for name, text in unknown.items())
-        if rejected:
-            state["rejected"] = storable(rejected)
-        return state, changes
+    def after_fork_in_child(self) -> None:
+        """Go on without the other threads, and without what one of them was about to save."""
+        transaction = self._transaction
+        if transaction is not None and transaction.thread != threading.get_ident():
+            self._transaction = None
+            self._stale = True
+        self._locks.after_fork_in_child()
 
 
-class _Attachment:
-    """How the public side of a section reaches the memory."""
+def _reentry() -> RuntimeError:
+    return RuntimeError(
+        "the memory was called in the middle of one of its own calls on this thread (by a signal"
+        " handler, a finalizer, an index, a section or a store); nothing was done. Let those set a"
+        " flag, and call when the first call has returned"
+    )
 
-    def __init__(self, memory: Kept) -> None:
-        self._memory = memory
 
-    @contextmanager
-    def read(self) -> Iterator[int]:
-        now = self._memory._now()
-        with self._memory._locks.state:
-            yield now
-
-    @contextmanager
-    def change(self) -> Iterator[int]:
-        memory = self._memory
-        now = memory._now()
-        with memory._locks.writing:
-            with memory._locks.state:
-                yield now
-                memory._changes += 1
-            memory._autosave(now)
+_forks: Final = Forks(
+    before=Saver.before_fork,
+    in_parent=Saver.after_fork_in_parent,
+    in_child=Saver.after_fork_in_child,
+)

@@ -138,8 +138,7 @@ class Transcript:
         """
         user = self._checked_user(user)
         answer = self._checked_answer(assistant, tool_messages)
-        with self._memory.change() as now:
-            return self._section.add(user, *answer, now=now)
+        return self._memory.change(lambda now: self._section.add(user, *answer, now=now))
 
     def turn(self, user: str) -> OpenTurn:
         """A block that keeps the turn if it ends with an answer.
@@ -154,18 +153,15 @@ class Transcript:
 
         All that are kept, if ``n`` is not a whole number of at least 0.
         """
-        with self._memory.read():
-            turns = self._section.turns
+        turns = self._memory.read(lambda _: self._section.turns)
         return list(turns[max(0, len(turns) - whole(n, len(turns), least=0)) :])
 
     def clear(self) -> None:
         """Keep nothing."""
-        with self._memory.change():
-            self._section.clear()
+        self._memory.change(lambda _: self._section.clear())
 
     def __len__(self) -> int:
-        with self._memory.read():
-            return len(self._section.turns)
+        return self._memory.read(lambda _: len(self._section.turns))
 
     def __bool__(self) -> bool:
         """Always true, so that ``transcript or other`` does not replace an empty one."""
@@ -220,10 +216,13 @@ class OpenTurn:
         traceback: TracebackType | None,
     ) -> None:
         self._state = "over"
-        if kind is None and self._answer is not None:
-            transcript = self._transcript
-            with transcript._memory.change() as now:
-                self.kept = transcript._section.add(self.user, *self._answer, now=now)
+        answer, section = self._answer, self._transcript._section
+        if kind is None and answer is not None:
+
+            def keep(now: int) -> None:
+                self.kept = section.add(self.user, *answer, now=now)
+
+            self._transcript._memory.change(keep)
 
     def _need(self, state: str, otherwise: str) -> None:
         if self._state != state:

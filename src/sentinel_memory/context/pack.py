@@ -53,7 +53,7 @@ class Context(NamedTuple):
 
 def plain_line(entry: Entry) -> str:
     """The default format: ``key: data``, with data that is not a string as compact JSON."""
-    return entry._line
+    return entry.line
 
 
 _LINE_BREAKS: Final = re.compile("[\n\r\v\f\x1c\x1d\x1e\x85\u2028\u2029]")
@@ -106,7 +106,7 @@ def pack(
     check_str("separator", separator)
     check_str("header", header)
     if format is plain_line:
-        lines = [entry._line for entry in entries]
+        lines = [entry.line for entry in entries]
     else:
         lines = _formatted(entries, format)
     if tokenizer is estimate_tokens:
@@ -134,7 +134,7 @@ def pack(
         tuple([entries[index] for index in taken]),
         tokens,
         len(left_out),
-        tuple([entries[index]._key for index in left_out]),
+        tuple([entries[index].key for index in left_out]),
     )
 
 

@@ -157,11 +157,11 @@ class ConversationIndex:
     def add(self, entry: Entry, /) -> None:
         """Make ``entry`` findable by its words, those of its neighbours, and its day."""
         self.discard(entry.key)
-        node = _Node(entry.key, entry._updated_ms, _stream_of(entry.key))
+        node = _Node(entry.key, entry.updated_ms, _stream_of(entry.key))
         stems = set(map(_stem, stored_words(entry_text(entry))))
         node.lists = (
             *(_listed(self._words, stem) for stem in stems),
-            *(_listed(self._days, day) for day in _day_of(entry._updated_ms)),
+            *(_listed(self._days, day) for day in _day_of(entry.updated_ms)),
         )
         for listed in node.lists:
             listed.nodes.append(node)

@@ -93,7 +93,7 @@ class EmbeddingIndex:
     def add(self, entry: Entry, /) -> None:
         """Make ``entry`` findable; it is embedded when the next question comes."""
         self.discard(entry.key)
-        self._waiting[entry.key] = entry._line
+        self._waiting[entry.key] = entry.line
 
     def discard(self, key: str, /) -> None:
         """Forget the entry of that key, embedded or not."""
