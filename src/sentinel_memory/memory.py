@@ -276,8 +276,9 @@ class Memory:
         return best_matches(self._saver.look(lambda now: self._find(query, now)), count)
 
     def _find(self, query: str, now: int) -> list[Hit]:
-        find = self._contents.entries.find
-        return hits(self._contents.search(query), find, now=now, window=self._window)
+        answer = self._contents.search(query)
+        entries = self._contents.entries
+        return hits(answer, entries.serials, entries.by_serial, now=now, window=self._window)
 
     def get_context(
         self,

@@ -6,8 +6,8 @@
 from __future__ import annotations
 
 import heapq
-from collections.abc import Callable, Iterator, Sequence
-from typing import Final, NamedTuple
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Final, TypeAlias
 
 from .entry import Entry, Match
 from .recall.protocol import checked_answer, checked_relevance
@@ -24,14 +24,11 @@ FRESH_POINTS: Final = 0.05
 difference in relevance of a question of up to ten words."""
 
 
-class Hit(NamedTuple):
-    """An entry that the index found: orders by score, and between equals the newer one is more."""
+Hit: TypeAlias = tuple[float, int, int, float, Entry]
+"""An entry that the index found: its score, its time, its serial number, its relevance, and itself.
 
-    score: float
-    updated_ms: int
-    serial: int
-    relevance: float
-    entry: Entry
+A plain tuple, because a question may find every entry; it orders as matches do, ties newer first.
+"""
 
 
 def score(relevance: float, importance: float, freshness: float) -> float:
@@ -46,28 +43,30 @@ def score(relevance: float, importance: float, freshness: float) -> float:
 
 def hits(
     answer: object,
-    find: Callable[[str], tuple[int, Entry] | None],
+    serials: Mapping[str, int],
+    entries: Mapping[int, Entry],
     *,
     now: int,
     window: float,
 ) -> list[Hit]:
     """The live entries that an index answered with, in no order.
 
+    ``serials`` has the serial number of each key, ``entries`` the entry of each serial number.
+
     Raises ``TypeError`` for an answer that is not a mapping, ``ValueError`` for a relevance that is
     not in [0, 1].
     """
     found = []
     for key, value in checked_answer(answer, "index").items():
-        place = find(key)
-        if place is None or not place[1].is_live(now):
+        serial = serials.get(key)
+        if serial is None or not (entry := entries[serial]).is_live(now):
             continue
         relevance = checked_relevance(value, key)
         if relevance > 0:
-            serial, entry = place
             updated = entry.updated_ms
             fresh = freshness(updated, now=now, window=window)
             points = score(relevance, entry.importance, fresh)
-            found.append(Hit(points, updated, serial, relevance, entry))
+            found.append((points, updated, serial, relevance, entry))
     return found
 
 
@@ -75,7 +74,7 @@ def best_matches(found: list[Hit], limit: int) -> list[Match]:
     """The best ``limit`` matches, best score first, ties newer first."""
     # Only what is asked for becomes a value of its own.
     best = heapq.nlargest(limit, found)
-    return [Match(hit.entry, hit.relevance, hit.score) for hit in best]
+    return [Match(entry, relevance, points) for points, _, _, relevance, entry in best]
 
 
 def best_first(
@@ -89,9 +88,9 @@ def best_first(
     if not found:
         yield from ranking
         return
-    wanted = {hit.entry.key for hit in found}
+    wanted = {entry.key for *_, entry in found}
     places = {entry.key: place for place, entry in enumerate(entries) if entry.key in wanted}
-    yield from [places[hit.entry.key] for hit in sorted(found, reverse=True)]
+    yield from [places[entry.key] for *_, entry in sorted(found, reverse=True)]
     for place in ranking:
         if entries[place].key not in wanted:
             yield place

@@ -21,7 +21,7 @@ __all__ = ["EntrySet", "FollowingIndex"]
 class EntrySet:
     """Entries by key, each with a serial number that says when it was last remembered.
 
-    ``_by_serial`` is the truth, and everything else follows from it: the keys, the order of expiry,
+    ``by_serial`` is the truth, and everything else follows from it: the keys, the order of expiry,
     the order of eviction. Each change touches the truth first and in single steps, so that after an
     interruption at any line a new set of ``stored()`` is whole.
     """
@@ -29,11 +29,11 @@ class EntrySet:
     def __init__(self, window: float, entries: Iterable[Entry] = ()) -> None:
         self._window = window
         self._last_serial = 0
-        self._by_serial: dict[int, Entry] = {}
-        self._serials: dict[str, int] = {}
+        self.by_serial: dict[int, Entry] = {}
+        self.serials: dict[str, int] = {}
         # Both know by the same dict which serial numbers are living.
-        self._expiries = LazyHeap(self._by_serial)  # (expiry, serial)
-        self._order = EvictionOrder(self._by_serial, window)
+        self._expiries = LazyHeap(self.by_serial)  # (expiry, serial)
+        self._order = EvictionOrder(self.by_serial, window)
         self._newest = -math.inf  # the latest time that an entry had
         self._by_time = True  # whether entries came in the order of their times
         for entry in entries:
@@ -41,7 +41,7 @@ class EntrySet:
 
     def __len__(self) -> int:
         """How many are stored, the expired ones too."""
-        return len(self._by_serial)
+        return len(self.by_serial)
 
     def stored(self) -> list[Entry]:
         """The entries, the expired ones too, in the order in which they were last remembered.
@@ -49,20 +49,15 @@ class EntrySet:
         One for each key, also after an interruption: then of two the one that was put later.
         """
         by_key: dict[str, Entry] = {}
-        for entry in self._by_serial.values():
+        for entry in self.by_serial.values():
             by_key.pop(entry.key, None)
             by_key[entry.key] = entry
         return list(by_key.values())
 
-    def find(self, key: str) -> tuple[int, Entry] | None:
-        """The serial number and the entry of that key, live or expired."""
-        serial = self._serials.get(key)
-        return None if serial is None else (serial, self._by_serial[serial])
-
     def get(self, key: str) -> Entry | None:
         """The entry of that key, live or expired."""
-        serial = self._serials.get(key)
-        return None if serial is None else self._by_serial[serial]
+        serial = self.serials.get(key)
+        return None if serial is None else self.by_serial[serial]
 
     def live(self, key: str, *, now: int) -> Entry | None:
         """The entry of that key, if it is live."""
@@ -72,12 +67,12 @@ class EntrySet:
     def count_live(self, *, now: int) -> int:
         """How many are live."""
         if self._all_live(now):
-            return len(self._by_serial)
-        return sum(entry.is_live(now) for entry in self._by_serial.values())
+            return len(self.by_serial)
+        return sum(entry.is_live(now) for entry in self.by_serial.values())
 
     def oldest_first(self, *, now: int) -> list[Entry]:
         """The live entries; those of one millisecond in the order in which they were remembered."""
-        live = list(self._by_serial.values())
+        live = list(self.by_serial.values())
         if not self._all_live(now):
             live = [entry for entry in live if entry.is_live(now)]
         if not self._by_time:
@@ -88,21 +83,21 @@ class EntrySet:
         """The expired entries, in the order in which they were last remembered."""
         if self._all_live(now):
             return []
-        return [entry for entry in self._by_serial.values() if not entry.is_live(now)]
+        return [entry for entry in self.by_serial.values() if not entry.is_live(now)]
 
     def first_to_go(self, *, now: int) -> Entry | None:
         """The entry of the lowest retention, ``None`` if there is none."""
         serial = self._order.first_to_go(now=now)
-        return None if serial is None else self._by_serial[serial]
+        return None if serial is None else self.by_serial[serial]
 
     def put(self, entry: Entry) -> None:
         """Add an entry as the last remembered one, or replace the one of its key."""
         self._last_serial += 1
         serial = self._last_serial
-        self._by_serial[serial] = entry
-        if entry.key in self._serials:
-            self._let_go(self._serials[entry.key])
-        self._serials[entry.key] = serial
+        self.by_serial[serial] = entry
+        if entry.key in self.serials:
+            self._let_go(self.serials[entry.key])
+        self.serials[entry.key] = serial
         self._by_time = self._by_time and entry.updated_ms >= self._newest
         self._newest = max(self._newest, entry.updated_ms)
         self._order.add(serial, entry.importance, entry.updated_ms)
@@ -111,16 +106,16 @@ class EntrySet:
 
     def remove(self, key: str) -> None:
         """Take out the entry of that key, live or expired, if there is one."""
-        if key in self._serials:
-            self._let_go(self._serials[key])
-            del self._serials[key]
+        if key in self.serials:
+            self._let_go(self.serials[key])
+            del self.serials[key]
 
     def sizes(self) -> dict[str, int]:
         """How many items each part holds, the dead ones too: what must not grow without end."""
         return {**self._order.sizes(), "expiries": len(self._expiries)}
 
     def _let_go(self, serial: int) -> None:
-        entry = self._by_serial.pop(serial)
+        entry = self.by_serial.pop(serial)
         self._order.discard(entry.importance)
         if entry.expires_ms is not None:
             self._expiries.died()

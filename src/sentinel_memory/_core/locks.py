@@ -15,8 +15,10 @@ For the same reason the calls of a memory hand a function to the one that holds 
 being a block of a context manager written in Python, whose own lines an exception can hit.
 
 One thread may come in twice: a signal handler, a finalizer that the garbage collector runs, or an
-index that calls its memory. A re-entrant lock lets it pass; ``is_looking`` and ``is_changing`` say
-so.
+index that calls its memory. A re-entrant lock lets it pass, so ``is_looking`` and ``is_changing``
+tell whether it has. To ask a lock for its owner takes a microsecond, so whoever takes a lock notes
+its thread here, and only a thread that finds itself noted asks. A note that is out of date does no
+harm, and a lock that was taken and not yet noted guards nothing yet.
 """
 
 from __future__ import annotations
@@ -30,6 +32,7 @@ class Locks:
     """The long lock ``changes`` and the short lock ``state``, usable again in a forked child."""
 
     def __init__(self) -> None:
+        self.looking_thread = self.changing_thread = 0
         self.state = threading.RLock()
         self._owner_of_state = threading.Condition(self.state)
         self._renew_changes()

@@ -18,12 +18,12 @@ be overwritten once it was read, and would lose what this memory never took over
 from __future__ import annotations
 
 import math
-import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
 from functools import partial
+from threading import get_ident
 from types import AsyncGeneratorType, CoroutineType, GeneratorType
 from typing import Final, TypeVar
 
@@ -72,7 +72,7 @@ class _Transaction:
     """A transaction under way: its thread, its reports, and whether its change is running now."""
 
     def __init__(self) -> None:
-        self.thread = threading.get_ident()
+        self.thread = get_ident()
         self.reports: list[Compaction] = []  # they wait for its save
         self.is_running = False
 
@@ -125,41 +125,46 @@ class Saver:
     def look(self, see: Callable[[int], _T]) -> _T:
         """Return ``see(now)``, called while nobody changes anything."""
         now = self.now()
-        with self._locks.state:
+        locks = self._locks
+        with locks.state:
             if not self._contents.half_made:
+                locks.looking_thread = get_ident()
                 return see(now)
-        if self._locks.is_looking():
+        if locks.is_looking():
             raise _reentry()
-        with self._locks.state:
-            self._repair()
-            return see(now)
+        return self._arrange(lambda: see(now))
 
     def change(self, make: Callable[[Change], _T]) -> _T:
         """Return ``make(change)``, called alone; save after it, and report what was evicted."""
         change = Change(self.now())
-        reports: list[Compaction] = []
-
-        def work() -> _T:
-            result = self._arrange(lambda: make(change))
-            reports.extend(self._reports_of(change))
-            self._save_what_waited(change.now)
-            return result
-
         inside = self._enter()
+        reports: list[Compaction] = []
         try:
-            return self._alone(work, inside=inside)
+            with self._locks.changes:
+                self._begin(inside=inside)
+                with self._locks.state:
+                    self._locks.looking_thread = get_ident()
+                    if self._contents.half_made:
+                        self._contents.repair()
+                    result = make(change)
+                if change.compaction is not None:
+                    reports = self._reports_of(change.compaction)
+                self._save_what_waited(change.now)
         finally:
             # Also when the save failed: what was evicted is out of the memory all the same.
-            self._report(reports)
+            if reports:
+                self._report(reports)
+        return result
 
     def _enter(self) -> bool:
         """Refuse a call that came in on a thread that is in the middle of another one.
 
         Returns whether it comes from the change of a transaction, where it belongs.
         """
-        if self._locks.is_looking():
+        locks, me = self._locks, get_ident()
+        if locks.looking_thread == me and locks.is_looking():
             raise _reentry()
-        if not self._locks.is_changing():
+        if locks.changing_thread != me or not locks.is_changing():
             return False
         if self._transaction is None or not self._transaction.is_running:
             raise _reentry()
@@ -168,20 +173,22 @@ class Saver:
     def _alone(self, work: Callable[[], _T], *, inside: bool = False) -> _T:
         """Return ``work()``, called while no other thread changes, loads or saves."""
         with self._locks.changes:
-            if not inside:
-                self._transaction = None  # one that an exception between two lines has left
+            self._begin(inside=inside)
             return work()
+
+    def _begin(self, *, inside: bool) -> None:
+        self._locks.changing_thread = get_ident()
+        if not inside:
+            self._transaction = None  # one that an exception between two lines has left
 
     def _arrange(self, make: Callable[[], _T]) -> _T:
         """Return ``make()``, called while nobody looks."""
         with self._locks.state:
-            self._repair()
+            self._locks.looking_thread = get_ident()
+            # Nobody is changing anything, so this is what an exception left in the middle.
+            if self._contents.half_made:
+                self._contents.repair()
             return make()
-
-    def _repair(self) -> None:
-        """Mend what an exception in the middle of a change has left, if it has."""
-        if self._contents.half_made:
-            self._contents.repair()
 
     # Saving and loading
 
@@ -301,11 +308,11 @@ class Saver:
         return any(batch.saver is self for batch in _batches.get())
 
     def _autosave(self, now: int) -> None:
-        if self._autosaves and self._transaction is None and not self._is_batched():
+        if self._transaction is None and not self._is_batched():
             self._save(now)
 
     def _save_what_waited(self, now: int) -> None:
-        if self._is_unsaved():
+        if self._autosaves and self._contents.changes != self._saved:
             self._autosave(now)
 
     def _save(self, now: int) -> None:
@@ -335,10 +342,9 @@ class Saver:
 
     # Reports
 
-    def _reports_of(self, change: Change) -> list[Compaction]:
+    def _reports_of(self, compaction: Compaction) -> list[Compaction]:
         """The compactions that ``on_evict`` is to be called with as soon as no lock is held."""
-        compaction = change.compaction
-        if self._on_evict is None or compaction is None or not any(compaction):
+        if self._on_evict is None or not any(compaction):
             return []
         if self._transaction is not None:
             self._transaction.reports.append(compaction)
@@ -370,7 +376,7 @@ class Saver:
     def after_fork_in_child(self) -> None:
         """Go on without the other threads, and without what one of them was about to save."""
         transaction = self._transaction
-        if transaction is not None and transaction.thread != threading.get_ident():
+        if transaction is not None and transaction.thread != get_ident():
             self._transaction = None
             self._stale = True
         self._locks.after_fork_in_child()
