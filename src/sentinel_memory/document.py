@@ -20,7 +20,9 @@ class Section(Protocol):
     """A named part of the document, attached with ``Memory.attach``.
 
     The memory calls these methods under its lock; they must not call the memory.
-    ``now`` is the time of the call in epoch milliseconds.
+    ``now`` is the time of the call in epoch milliseconds. A section that has a further method
+    ``observe(events, *, now)`` is told by it of everything that leaves the memory, with its cause,
+    as ``Events``, before the change is saved.
     """
 
     def dump(self, *, now: int) -> Any:

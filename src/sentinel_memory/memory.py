@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 from datetime import timedelta
 from os import PathLike
-from typing import Any, Final, NoReturn, Self, TypeAlias, TypedDict, TypeVar, Unpack
+from typing import Any, Final, Never, NoReturn, Self, TypeAlias, TypedDict, TypeVar, Unpack
 
 from ._basics.checks import check_callable, check_methods, check_str
 from ._basics.numbers import DEFAULTS, in_unit_interval, whole_option
@@ -83,7 +83,7 @@ class Memory:
 
     def __init__(
         self,
-        *,
+        *wrong: Never,
         limit: float | None = None,
         store: Store | None = None,
         autosave: bool = False,
@@ -96,6 +96,11 @@ class Memory:
         index: RecallIndex | None = None,
         clock: Callable[[], float] = system_clock,
     ) -> None:
+        if wrong:
+            raise TypeError(
+                "Memory takes its options by name, as in Memory(limit=500); to open a memory in a"
+                " file, call Memory.open(path)"
+            )
         check_methods("index", index, ("add", "discard", "search"), optional=True)
         check_callable("tokenizer", tokenizer, optional=True)
         check_methods("store", store, ("load", "save"), optional=True)
@@ -233,8 +238,8 @@ class Memory:
     def clear(self) -> None:
         """Remove everything: entries, cache, working state and every other section."""
 
-        def clear(_: Change) -> None:
-            self._contents.clear()
+        def clear(change: Change) -> None:
+            self._contents.clear(change)
             self.cache.clear()
             self._token_counts.clear()
 

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple, TypeAlias
 
 from .entry import Entry
 
-__all__ = ["Compaction", "LoadResult", "Rejected", "Remembered", "Stats"]
+__all__ = ["Cause", "Compaction", "Events", "LoadResult", "Rejected", "Remembered", "Stats"]
+
+Cause: TypeAlias = Literal["expired", "evicted", "forgotten", "replaced"]
+"""Why an entry left: its time was over, it was worth least, somebody asked for it, or its key was
+remembered with other data."""
 
 
 class Compaction(NamedTuple):
@@ -18,6 +22,17 @@ class Compaction(NamedTuple):
 
     expired: tuple[Entry, ...] = ()
     evicted: tuple[Entry, ...] = ()
+
+
+class Events(NamedTuple):
+    """The events of one change, told to a section that has a method ``observe(events, *, now)``.
+
+    ``removed`` has each entry that left, with its cause, in the order in which they went;
+    ``compactions`` is how many compactions ran.
+    """
+
+    removed: tuple[tuple[Cause, Entry], ...]
+    compactions: int
 
 
 class Rejected(NamedTuple):

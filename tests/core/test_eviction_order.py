@@ -148,9 +148,7 @@ def test_overwriting_one_key_for_ever_does_not_pile_up_anything() -> None:
         if number % 100 == 0:
             entries.put(stored(f"other{number}", 0.5, number))
         while len(entries) > 3:
-            first = entries.first_to_go(now=number)
-            assert first is not None
-            entries.remove(first.key)
+            entries.remove(entries.first_to_go(now=number).key)
     assert max(entries.sizes().values()) < 60
 
 
@@ -162,9 +160,7 @@ def test_importances_that_are_no_longer_there_leave_nothing_behind(limit: int) -
         for key, share in (("k", 2_000), (f"k{number}", 2_001)):
             entries.put(stored(key, number / share, number))
             if len(entries) > limit:
-                first = entries.first_to_go(now=number)
-                assert first is not None
-                entries.remove(first.key)
+                entries.remove(entries.first_to_go(now=number).key)
         entries.remove(f"k{number - 1}")
     assert entries.sizes()["groups"] <= 4
 

@@ -183,14 +183,21 @@ def test_the_defaults_are_in_one_read_only_table() -> None:
 
 @pytest.mark.parametrize("call", [
     lambda: Memory(size=5),  # type: ignore[call-arg]
+    lambda: Memory.open("guest.json", limt=3),  # type: ignore[call-arg]
     lambda: Memory().remember("k", 1, priority=1),  # type: ignore[call-arg]
     lambda: Memory().get_context(1, budget=2),  # type: ignore[call-arg]
     lambda: Memory().recall("k", n=1),  # type: ignore[call-arg]
-    lambda: Memory(5),  # type: ignore[call-arg]
+    lambda: Memory(5),  # type: ignore[arg-type]
 ])  # fmt: skip
 def test_an_unknown_option_is_a_type_error(call: Any) -> None:
+    """Which a type checker sees, too: an ignored error that is none is an error."""
     with pytest.raises(TypeError):
         call()
+
+
+def test_a_path_given_to_memory_itself_is_told_where_it_belongs() -> None:
+    with pytest.raises(TypeError, match=r"Memory\.open\(path\)"):
+        Memory("guest.json")  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(

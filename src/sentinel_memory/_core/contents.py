@@ -14,7 +14,7 @@ from ..document import RESERVED, VERSION, Section, State, shape_problem
 from ..entry import Entry, entry_from_state
 from ..errors import DamagedStoreError
 from ..recall.protocol import RecallIndex
-from ..results import Compaction, LoadResult, Rejected
+from ..results import Cause, Compaction, Events, LoadResult, Rejected
 from .entries import EntrySet, FollowingIndex
 
 __all__ = ["Change", "Contents", "Counters", "Document", "Snapshot", "read_document"]
@@ -39,13 +39,15 @@ class Counters(NamedTuple):
 
 
 class Change:
-    """One change under way: the time of its call, and the compaction that it caused."""
+    """One change under way: the time of its call, and what it has caused so far."""
 
-    __slots__ = ("compaction", "now")
+    __slots__ = ("compaction", "compactions", "now", "removed")
 
     def __init__(self, now: int) -> None:
         self.now = now
-        self.compaction: Compaction | None = None
+        self.compaction: Compaction | None = None  # the automatic one, if there was one
+        self.compactions = 0
+        self.removed: list[tuple[Cause, Entry]] = []
 
 
 class Document(NamedTuple):
@@ -62,7 +64,7 @@ class Snapshot(NamedTuple):
 
     changes: int  # how many changes are in it
     entries: list[Entry]
-    sections: dict[str, Any]
+    sections: dict[str, str]  # as JSON text
     unknown: dict[str, str]
     rejected: list[Any]
     counters: Counters
@@ -70,8 +72,8 @@ class Snapshot(NamedTuple):
     def document(self) -> State:
         """The snapshot as a document; takes long, and needs no lock."""
         state: State = {"version": VERSION, "entries": [entry.to_state() for entry in self.entries]}
-        state.update(self.sections)
-        state.update((name, json.loads(text)) for name, text in self.unknown.items())
+        for texts in (self.sections, self.unknown):
+            state.update((name, json.loads(text)) for name, text in texts.items())
         if self.rejected:
             state["rejected"] = _storable(self.rejected)
         return state
@@ -117,9 +119,14 @@ class Contents:
         return self._snapshot(self.entries.stored(), now)
 
     def _snapshot(self, entries: list[Entry], now: int) -> Snapshot:
-        dumped = {name: section.dump(now=now) for name, section in self.sections.items()}
+        # As text: what a section dumps may be a part of itself, and change with it.
+        sections = {
+            name: json.dumps(section.dump(now=now), allow_nan=False)
+            for name, section in self.sections.items()
+        }
+        rejected = list(self.rejected)
         return Snapshot(
-            self.changes, entries, dumped, dict(self._unknown), list(self.rejected), self.counters
+            self.changes, entries, sections, dict(self._unknown), rejected, self.counters
         )
 
     # Changing
@@ -148,8 +155,11 @@ class Contents:
         self.changes += 1
         self.entries.put(entry)
         self._index.done()
+        if former is not None:
+            change.removed.append(("replaced" if is_live else "expired", former))
         if len(self.entries) > self.limit:
-            change.compaction = self._compact(change.now)
+            change.compaction = self._compact(change)
+        self._tell(change)
         self.half_made = False
         return entry
 
@@ -162,29 +172,38 @@ class Contents:
         self.half_made = True
         self.changes += 1
         self.rejected = rejected
-        self._remove(key)
+        is_live = entry is not None and entry.is_live(change.now)
+        if entry is not None:
+            self._remove(key)
+            change.removed.append(("forgotten" if is_live else "expired", entry))
+        self._tell(change)
         self.half_made = False
-        return entry is not None and entry.is_live(change.now)
+        return is_live
 
-    def clear(self) -> None:
+    def clear(self, change: Change) -> None:
         """Remove everything: entries, sections and what loads set aside."""
         self.half_made = True
         self.changes += 1
-        self._index.follow(self.entries.stored(), ())
+        former = self.entries.stored()
+        self._index.follow(former, ())
         self.entries = EntrySet(self._window)
         self._index.done()
         self._unknown = {}
         self.rejected = []
         for section in self.sections.values():
             section.clear()
+        for entry in former:
+            change.removed.append(("forgotten" if entry.is_live(change.now) else "expired", entry))
+        self._tell(change)
         self.half_made = False
 
     def compact(self, change: Change) -> Compaction:
         """Remove what has expired."""
         self.half_made = True
-        compaction = self._compact(change.now)
+        compaction = self._compact(change)
         if compaction.expired or compaction.evicted:
             self.changes += 1
+        self._tell(change)
         self.half_made = False
         return compaction
 
@@ -208,19 +227,21 @@ class Contents:
             del self._unknown[name]
         self.sections[name] = section
 
-    def replace(self, document: Document, *, now: int) -> LoadResult:
+    def replace(self, document: Document, change: Change) -> LoadResult:
         """Hold what the document has, and nothing else; if anything raises, nothing changes."""
         unknown = {
             name: _section_text(name, value)
             for name, value in document.sections.items()
             if name not in self.sections
         }
+        now = change.now
         before = self.everything(now=now)
         self.half_made = True
         try:
             rejected = list(document.rejected)
             entries = EntrySet(self._window, document.entries)
-            removed = self._too_much(entries, now) if len(entries) > self.limit else None
+            over = len(entries) > self.limit
+            removed = self._take_out(entries, change, entries.remove) if over else None
             self._index.follow(before.entries, entries.stored())
             self.entries = entries
             for name, section in self.sections.items():
@@ -237,6 +258,7 @@ class Contents:
         self.changes += 1
         if removed is not None:
             self.counters = self.counters.after(removed)
+        self._tell(change)
         self.half_made = False
         return LoadResult(len(document.entries), len(rejected), tuple(rejected), removed)
 
@@ -252,7 +274,7 @@ class Contents:
         self.changes = before.changes
         for name, section in self.sections.items():
             if name in before.sections:
-                section.restore(before.sections[name], now=now)
+                section.restore(json.loads(before.sections[name]), now=now)
             else:
                 section.clear()  # attached since
         self.half_made = False
@@ -262,27 +284,35 @@ class Contents:
         self.entries.remove(key)
         self._index.done()
 
-    def _compact(self, now: int) -> Compaction:
-        compaction = self._too_much(self.entries, now, follow=True)
+    def _compact(self, change: Change) -> Compaction:
+        compaction = self._take_out(self.entries, change, self._remove)
         self.counters = self.counters.after(compaction)
         return compaction
 
-    def _too_much(self, entries: EntrySet, now: int, *, follow: bool = False) -> Compaction:
-        """Take out of ``entries`` what has expired, and over the limit those of lowest retention.
-
-        With ``follow`` the index follows; a load has not indexed anything yet.
-        """
-        remove = self._remove if follow else entries.remove
-        expired = entries.expired(now=now)
+    def _take_out(
+        self, entries: EntrySet, change: Change, remove: Callable[[str], None]
+    ) -> Compaction:
+        """Take out of ``entries`` the expired, and over the limit those of lowest retention."""
+        expired = entries.expired(now=change.now)
         for entry in expired:
             remove(entry.key)
         evicted = []
         while len(entries) > self.limit:
-            entry_to_go = entries.first_to_go(now=now)
-            assert entry_to_go is not None
-            evicted.append(entry_to_go)
-            remove(entry_to_go.key)
+            entry = entries.first_to_go(now=change.now)
+            evicted.append(entry)
+            remove(entry.key)
+        change.compactions += 1
+        change.removed += [("expired", entry) for entry in expired]
+        change.removed += [("evicted", entry) for entry in evicted]
         return Compaction(tuple(expired), tuple(evicted))
+
+    def _tell(self, change: Change) -> None:
+        """Tell the sections that observe, before the change is saved."""
+        observers = [section for section in self.sections.values() if hasattr(section, "observe")]
+        if observers and (change.removed or change.compactions):
+            events = Events(tuple(change.removed), change.compactions)
+            for section in observers:
+                section.observe(events, now=change.now)
 
 
 def read_document(state: object) -> Document:

@@ -85,10 +85,12 @@ class EntrySet:
             return []
         return [entry for entry in self.by_serial.values() if not entry.is_live(now)]
 
-    def first_to_go(self, *, now: int) -> Entry | None:
-        """The entry of the lowest retention, ``None`` if there is none."""
+    def first_to_go(self, *, now: int) -> Entry:
+        """The entry of the lowest retention; ``LookupError`` if there is none."""
         serial = self._order.first_to_go(now=now)
-        return None if serial is None else self.by_serial[serial]
+        if serial is None:
+            raise LookupError("there is no entry that could go")
+        return self.by_serial[serial]
 
     def put(self, entry: Entry) -> None:
         """Add an entry as the last remembered one, or replace the one of its key."""

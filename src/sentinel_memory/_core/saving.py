@@ -214,7 +214,7 @@ class Saver:
         """Replace the contents by ``state``; never saves."""
         now = self.now()
         document = read_document(state)
-        replace = partial(self._contents.replace, document, now=now)
+        replace = partial(self._contents.replace, document, Change(now))
         return self._alone(lambda: self._arrange(replace), inside=self._enter())
 
     def attach(self, name: str, section: Section) -> None:
@@ -329,7 +329,7 @@ class Saver:
     def _take_over(self, state: State | None, now: int) -> LoadResult:
         self._stale = True
         document = read_document({"version": VERSION, "entries": []} if state is None else state)
-        result = self._arrange(lambda: self._contents.replace(document, now=now))
+        result = self._arrange(lambda: self._contents.replace(document, Change(now)))
         self._stale = False
         self._saved = self._contents.changes
         return result
