@@ -41,9 +41,6 @@ class Cache:
         self._now = now
         self._lock = lock
         self._last_serial = 0
-        self._reset()
-
-    def _reset(self) -> None:
         self._values: dict[str, _Value] = {}
         self._keys: dict[int, str] = {}  # of the values that expire, by serial number
         self._expiries = LazyHeap(self._keys)  # (expiry, serial)
@@ -87,7 +84,9 @@ class Cache:
     def clear(self) -> None:
         """Drop everything."""
         with self._lock:
-            self._reset()
+            self._values.clear()
+            self._keys.clear()
+            self._expiries.clear()
 
     def count(self, now: int) -> int:
         """How many values are live at ``now``, in epoch milliseconds."""

@@ -49,6 +49,11 @@ class LazyHeap:
         """How many items are held, the dead ones too."""
         return len(self._items)
 
+    def clear(self) -> None:
+        """Hold nothing."""
+        self._items = []
+        self._dead = 0
+
     def pop(self) -> None:
         """Take out the item that ``first`` just returned."""
         heapq.heappop(self._items)
