@@ -10,7 +10,10 @@ __all__ = ["RESERVED", "VERSION", "Attachment", "Section", "State", "shape_probl
 _T = TypeVar("_T")
 
 VERSION: Final = 1
-RESERVED: Final = frozenset({"version", "entries", "rejected"})  # no names of sections
+RESERVED: Final = frozenset(
+    {"version", "entries", "rejected", "limit", "limits", "numbers", "digest"}
+)
+"""Members of a document that are not sections, or will not be in a later release."""
 
 State: TypeAlias = dict[str, Any]
 """One memory as a JSON document: ``version``, ``entries``, ``working`` and further sections."""
@@ -51,6 +54,9 @@ class Attachment(Protocol):
 
         What ``make`` raises is raised, and counts as no change.
         """
+
+    def clear(self) -> None:
+        """Clear the section, and remove what loads have set aside of it; then save as above."""
 
 
 def shape_problem(state: Any) -> str | None:

@@ -13,7 +13,7 @@ from os import PathLike
 from typing import Any, Final, Never, NoReturn, Self, TypeAlias, TypedDict, TypeVar, Unpack
 
 from ._basics.checks import check_callable, check_methods, check_str
-from ._basics.numbers import DEFAULTS, in_unit_interval, whole_option
+from ._basics.numbers import DEFAULTS, in_unit_interval, whole, whole_option
 from ._basics.times import duration_option, expiry, milliseconds, system_clock
 from ._core.contents import Change, Contents
 from ._core.saving import Clock, Saver
@@ -112,7 +112,7 @@ class Memory:
         self._tokenizer: Final = estimate_tokens if tokenizer is None else tokenizer
         self._token_counts: Final = Counts()
         self._contents: Final = Contents(
-            limit=whole_option(limit, "limit", least=1),
+            limit=whole(limit, 0, least=1) or None,
             window=self._window,
             index=WordIndex() if index is None else index,
         )
@@ -233,7 +233,9 @@ class Memory:
         this returns; if the save raises, the same call again saves.
         """
         key = check_key(key)
-        return self._saver.change(lambda change: self._contents.forget(change, key))
+        went = self._saver.change(lambda change: self._contents.forget(change, key))
+        self._saver.sweep()
+        return went
 
     def clear(self) -> None:
         """Remove everything: entries, cache, working state and every other section."""
@@ -244,6 +246,7 @@ class Memory:
             self._token_counts.clear()
 
         self._saver.change(clear)
+        self._saver.sweep()
 
     def compact(self) -> Compaction:
         """Remove what has expired, and say what it was; ``on_evict`` is not called."""
@@ -362,6 +365,12 @@ class Memory:
         """
         return self._saver.load(self._need_store("load"))
 
+    @property
+    def last_load(self) -> LoadResult | None:
+        """The result of the latest ``load`` or ``restore``, also of that at the making of this
+        memory; ``None`` before any."""
+        return self._saver.look(lambda _: self._contents.last_load)
+
     def to_state(self) -> dict[str, Any]:
         """The document as JSON data: live entries oldest first, working state, other sections.
 
@@ -420,7 +429,7 @@ class Memory:
         check_str("name", name)
         check_methods("section", section, ("dump", "restore", "clear"))
         self._saver.attach(name, section)
-        return _Attachment(self._contents, self._saver)
+        return _Attachment(name, self._contents, self._saver)
 
     def _need_store(self, call: str) -> Store:
         if self._saver.store is None:
@@ -451,7 +460,8 @@ class Memory:
 class _Attachment:
     """How the public side of a section reaches the memory, without keeping it alive."""
 
-    def __init__(self, contents: Contents, saver: Saver) -> None:
+    def __init__(self, name: str, contents: Contents, saver: Saver) -> None:
+        self._name = name
         self._contents = contents
         self._saver = saver
 
@@ -462,3 +472,6 @@ class _Attachment:
         return self._saver.change(
             lambda change: self._contents.in_section(lambda: make(change.now))
         )
+
+    def clear(self) -> None:
+        self._saver.change(lambda _: self._contents.clear_section(self._name))

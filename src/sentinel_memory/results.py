@@ -48,12 +48,15 @@ class LoadResult(NamedTuple):
     ``loaded`` counts the valid entries, the expired ones too, before any compaction. ``dropped``
     counts what is not valid; ``rejected`` has it, with a reason each. ``compaction`` is what had
     to go because it was more than the limit, or ``None``; the next save removes it from the store.
+    ``altered`` is true if the store can tell that what it has is not what was saved there, because
+    somebody edited it or it was damaged.
     """
 
     loaded: int
     dropped: int
     rejected: tuple[Rejected, ...] = ()
     compaction: Compaction | None = None
+    altered: bool = False
 
     def __repr__(self) -> str:
         return f"LoadResult(loaded={self.loaded}, dropped={self.dropped})"

@@ -47,7 +47,7 @@ class Working:
 
     def clear(self) -> None:
         """Start anew."""
-        self._memory.change(lambda _: self._section.clear())
+        self._memory.clear()
 
     def __repr__(self) -> str:
         return f"<Working of {len(self.get())}>"

@@ -64,6 +64,7 @@ LAYERS = [
         "_core.entries",
         "_core.eviction",
         "_core.locks",
+        "_core.reading",
         "_core.saving",
     },
     {"memory"},
@@ -286,6 +287,7 @@ def test_no_file_uses_private_names_of_another(path: Path) -> None:
         and node.attr.startswith("_")
         and not node.attr.startswith("__")
         and node.attr not in own
+        and node.attr != "_replace"  # of a named tuple, which is public in spite of its name
     ]
     assert reaches == []
 

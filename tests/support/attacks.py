@@ -99,8 +99,10 @@ def leaves_a_with(frame: FrameType) -> bool:
     return text.lstrip().startswith("with ")
 
 
-def at_every_line(call: Callable[[], object], at: int, do: Callable[[], None]) -> bool:
-    """Run ``call`` and do ``do`` at the ``at``-th line of the package; whether it got so far."""
+def at_a_line(
+    at: int, do: Callable[[], None], call: Callable[..., object], *arguments: object
+) -> None:
+    """Run ``call(*arguments)``, and ``do()`` at the ``at``-th line that it runs of the package."""
     count = 0
 
     def trace(frame: FrameType, event: str, _: Any) -> Any:
@@ -116,10 +118,9 @@ def at_every_line(call: Callable[[], object], at: int, do: Callable[[], None]) -
 
     sys.settrace(trace)
     try:
-        call()
+        call(*arguments)
     finally:
         sys.settrace(None)
-    return count >= at
 
 
 def interrupted_lines(tries: int, seed: int, index: str) -> tuple[int, list[str]]:
@@ -135,7 +136,7 @@ def interrupted_lines(tries: int, seed: int, index: str) -> tuple[int, list[str]
     while made < tries:
         step = random.Random(draw.random())
         try:
-            at_every_line(lambda s=step: one_call(memory, s, clock), draw.randrange(1, 400), interrupt)  # type: ignore[misc]
+            at_a_line(draw.randrange(1, 400), interrupt, one_call, memory, step, clock)
         except Interrupt:
             made += 1
             found += problems(memory)
@@ -195,7 +196,7 @@ def reentered_lines(tries: int, seed: int, index: str) -> tuple[int, list[str]]:
 
     for _ in range(tries):
         step = random.Random(draw.random())
-        at_every_line(lambda s=step: one_call(memory, s, clock), draw.randrange(1, 400), come_in)  # type: ignore[misc]
+        at_a_line(draw.randrange(1, 400), come_in, one_call, memory, step, clock)
         found += problems(memory)
     if not refused:
         found.append("no call was ever refused")

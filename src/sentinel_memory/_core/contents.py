@@ -6,18 +6,29 @@ When an eviction is due is decided here (``_compact``); who goes is decided in `
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import suppress
+from collections.abc import Callable
 from typing import Any, NamedTuple, TypeVar
 
-from ..document import RESERVED, VERSION, Section, State, shape_problem
-from ..entry import Entry, entry_from_state
-from ..errors import DamagedStoreError
+from .._basics.numbers import DEFAULTS
+from ..document import RESERVED, VERSION, Section, State
+from ..entry import Entry
 from ..recall.protocol import RecallIndex
-from ..results import Cause, Compaction, Events, LoadResult, Rejected
+from ..results import Cause, Compaction, Events, LoadResult
+from ..retention import retention
 from .entries import EntrySet, FollowingIndex
+from .reading import (
+    Document,
+    goes_with,
+    load_without,
+    once,
+    rejected_section,
+    restored,
+    section_text,
+    storable,
+    stored_forms,
+)
 
-__all__ = ["Change", "Contents", "Counters", "Document", "Snapshot", "read_document"]
+__all__ = ["Change", "Contents", "Counters", "Snapshot"]
 
 _T = TypeVar("_T")
 
@@ -50,19 +61,11 @@ class Change:
         self.removed: list[tuple[Cause, Entry]] = []
 
 
-class Document(NamedTuple):
-    """A document taken apart, before anything of it is taken over."""
-
-    entries: list[Entry]
-    sections: dict[str, Any]
-    rejected: list[Rejected]  # in this reading
-    rejected_before: list[Any]  # in earlier ones, as stored
-
-
 class Snapshot(NamedTuple):
     """The contents at one moment, cheap to take: what is saved, and what an undo puts back."""
 
     changes: int  # how many changes are in it
+    limit: int
     entries: list[Entry]
     sections: dict[str, str]  # as JSON text
     unknown: dict[str, str]
@@ -71,11 +74,14 @@ class Snapshot(NamedTuple):
 
     def document(self) -> State:
         """The snapshot as a document; takes long, and needs no lock."""
-        state: State = {"version": VERSION, "entries": [entry.to_state() for entry in self.entries]}
+        state: State = {"version": VERSION}
+        if self.limit != DEFAULTS["limit"]:
+            state["limit"] = self.limit
+        state["entries"] = [entry.to_state() for entry in self.entries]
         for texts in (self.sections, self.unknown):
             state.update((name, json.loads(text)) for name, text in texts.items())
         if self.rejected:
-            state["rejected"] = _storable(self.rejected)
+            state["rejected"] = storable(self.rejected)
         return state
 
 
@@ -87,12 +93,14 @@ class Contents:
     everything whole again from the entries.
     """
 
-    def __init__(self, *, limit: int, window: float, index: RecallIndex) -> None:
-        self.limit = limit
+    def __init__(self, *, limit: int | None, window: float, index: RecallIndex) -> None:
+        self.limit: int = DEFAULTS["limit"] if limit is None else limit
+        self._given_limit = limit  # None: the document may say another one
         self.entries = EntrySet(window)
         self.sections: dict[str, Section] = {}
         self.rejected: list[Any] = []
         self.counters = Counters()
+        self.last_load: LoadResult | None = None
         self.changes = 0
         self.half_made = False
         self._window = window
@@ -126,7 +134,13 @@ class Contents:
         }
         rejected = list(self.rejected)
         return Snapshot(
-            self.changes, entries, sections, dict(self._unknown), rejected, self.counters
+            self.changes,
+            self.limit,
+            entries,
+            sections,
+            dict(self._unknown),
+            rejected,
+            self.counters,
         )
 
     # Changing
@@ -166,7 +180,9 @@ class Contents:
     def forget(self, change: Change, key: str) -> bool:
         """Remove the entry of that key and what loads rejected under it; whether it was live."""
         entry = self.entries.get(key)
-        rejected = [raw for raw in self.rejected if _rejected_key(raw) != key]
+        is_last = len(self.entries) == (entry is not None)
+        rejected = [raw for raw in self.rejected if not goes_with(raw, key, is_last=is_last)]
+        self.last_load = load_without(self.last_load, key)
         if entry is None and len(rejected) == len(self.rejected):
             return False
         self.half_made = True
@@ -190,6 +206,7 @@ class Contents:
         self._index.done()
         self._unknown = {}
         self.rejected = []
+        self.last_load = load_without(self.last_load)
         for section in self.sections.values():
             section.clear()
         for entry in former:
@@ -207,6 +224,30 @@ class Contents:
         self.half_made = False
         return compaction
 
+    def drop_expired(self, change: Change) -> None:
+        """Remove what has expired, because a save is about to leave it out of the store."""
+        expired = self.entries.expired(now=change.now)
+        if self.last_load is not None and self.last_load.compaction is not None:
+            left = self.last_load.compaction._replace(expired=())
+            self.last_load = self.last_load._replace(compaction=left)
+        if expired:
+            self.half_made = True
+            self.changes += 1
+            for entry in expired:
+                self._remove(entry.key)
+            change.removed += [("expired", entry) for entry in expired]
+            self._tell(change)
+            self.half_made = False
+
+    def clear_section(self, name: str) -> None:
+        """Clear one section, and remove what loads set aside of it."""
+
+        def clear() -> None:
+            self.sections[name].clear()
+            self.rejected = [raw for raw in self.rejected if rejected_section(raw) != name]
+
+        self.in_section(clear)
+
     def in_section(self, make: Callable[[], _T]) -> _T:
         """Change a section; if ``make`` raises, the section is as it was, and counts as that."""
         self.half_made = True
@@ -223,14 +264,14 @@ class Contents:
             raise ValueError(f"the document already has a section {name!r}")
         if name in self._unknown:
             value = json.loads(self._unknown[name])
-            self.rejected += _stored_forms(_restored(name, section, value, now))
+            self.rejected += stored_forms(restored(name, section, value, now))
             del self._unknown[name]
         self.sections[name] = section
 
-    def replace(self, document: Document, change: Change) -> LoadResult:
+    def replace(self, document: Document, change: Change, *, altered: bool = False) -> LoadResult:
         """Hold what the document has, and nothing else; if anything raises, nothing changes."""
         unknown = {
-            name: _section_text(name, value)
+            name: section_text(name, value)
             for name, value in document.sections.items()
             if name not in self.sections
         }
@@ -239,14 +280,14 @@ class Contents:
         self.half_made = True
         try:
             rejected = list(document.rejected)
-            entries = EntrySet(self._window, document.entries)
-            over = len(entries) > self.limit
-            removed = self._take_out(entries, change, entries.remove) if over else None
-            self._index.follow(before.entries, entries.stored())
-            self.entries = entries
+            self.limit = self._limit_of(document)
+            # What there is no room for is taken out before anything is put in order or indexed.
+            fitting, removed = self._fitting(document.entries, change)
+            self._index.follow(before.entries, fitting)
+            self.entries = EntrySet(self._window, fitting)
             for name, section in self.sections.items():
                 if name in document.sections:
-                    rejected += _restored(name, section, document.sections[name], now)
+                    rejected += restored(name, section, document.sections[name], now)
                 else:
                     section.clear()
         except BaseException:
@@ -254,13 +295,13 @@ class Contents:
             raise
         self._index.done()
         self._unknown = unknown
-        self.rejected = [*document.rejected_before, *_stored_forms(rejected)]
+        self.rejected = once([*document.rejected_before, *stored_forms(rejected)])
         self.changes += 1
-        if removed is not None:
-            self.counters = self.counters.after(removed)
         self._tell(change)
         self.half_made = False
-        return LoadResult(len(document.entries), len(rejected), tuple(rejected), removed)
+        counts = len(document.entries), len(rejected)
+        self.last_load = LoadResult(*counts, tuple(rejected), removed, altered)
+        return self.last_load
 
     def put_back(self, before: Snapshot, *, now: int) -> None:
         """Be as in the snapshot again: the one way to undo."""
@@ -268,6 +309,7 @@ class Contents:
         self._index.follow(self.entries.stored(), before.entries, later=True)
         self.entries = EntrySet(self._window, before.entries)
         self._index.done()
+        self.limit = before.limit
         self._unknown = dict(before.unknown)
         self.rejected = list(before.rejected)
         self.counters = before.counters
@@ -285,26 +327,55 @@ class Contents:
         self._index.done()
 
     def _compact(self, change: Change) -> Compaction:
-        compaction = self._take_out(self.entries, change, self._remove)
-        self.counters = self.counters.after(compaction)
-        return compaction
-
-    def _take_out(
-        self, entries: EntrySet, change: Change, remove: Callable[[str], None]
-    ) -> Compaction:
-        """Take out of ``entries`` the expired, and over the limit those of lowest retention."""
-        expired = entries.expired(now=change.now)
+        """Remove what has expired, and over the limit the entries of lowest retention."""
+        expired = self.entries.expired(now=change.now)
         for entry in expired:
-            remove(entry.key)
+            self._remove(entry.key)
         evicted = []
-        while len(entries) > self.limit:
-            entry = entries.first_to_go(now=change.now)
+        while len(self.entries) > self.limit:
+            entry = self.entries.first_to_go(now=change.now)
+            self._remove(entry.key)
             evicted.append(entry)
-            remove(entry.key)
+        return self._compacted(change, expired, evicted)
+
+    def _fitting(
+        self, entries: list[Entry], change: Change
+    ) -> tuple[list[Entry], Compaction | None]:
+        """The entries of a document that there is room for, and what a compaction takes out.
+
+        The same as ``_compact`` would take, found by one sort: of very many, few may fit.
+        """
+        if len(entries) <= self.limit:
+            return entries, None
+        expired = [entry for entry in entries if not entry.is_live(change.now)]
+        live = [entry for entry in entries if entry.is_live(change.now)]
+        kept = {id(entry): self._retention(entry, change.now) for entry in live}
+        # Between equals the older one goes; a sort keeps those of one millisecond in their order.
+        order = sorted(live, key=lambda entry: (kept[id(entry)], entry.updated_ms))
+        evicted = order[: max(0, len(live) - self.limit)]
+        gone = set(map(id, evicted))
+        fitting = [entry for entry in live if id(entry) not in gone]
+        return fitting, self._compacted(change, expired, evicted)
+
+    def _retention(self, entry: Entry, now: int) -> float:
+        return retention(entry.importance, entry.updated_ms, now=now, window=self._window)
+
+    def _compacted(self, change: Change, expired: list[Entry], evicted: list[Entry]) -> Compaction:
+        compaction = Compaction(tuple(expired), tuple(evicted))
+        self.counters = self.counters.after(compaction)
         change.compactions += 1
         change.removed += [("expired", entry) for entry in expired]
         change.removed += [("evicted", entry) for entry in evicted]
-        return Compaction(tuple(expired), tuple(evicted))
+        return compaction
+
+    def _limit_of(self, document: Document) -> int:
+        """The limit: the given one, else the document's; without one nothing of it may be lost."""
+        if self._given_limit is not None:
+            return self._given_limit
+        if document.limit is not None:
+            return document.limit
+        fewest: int = DEFAULTS["limit"]
+        return max(fewest, len(document.entries))
 
     def _tell(self, change: Change) -> None:
         """Tell the sections that observe, before the change is saved."""
@@ -313,69 +384,3 @@ class Contents:
             events = Events(tuple(change.removed), change.compactions)
             for section in observers:
                 section.observe(events, now=change.now)
-
-
-def read_document(state: object) -> Document:
-    """Take ``state`` apart; a ``DamagedStoreError`` if it is not a document of this version."""
-    problem = shape_problem(state)
-    if problem is not None:
-        raise DamagedStoreError(problem)
-    assert isinstance(state, dict)
-    entries: dict[str, Entry] = {}
-    rejected: list[Rejected] = []
-    raw_by_key: dict[str, Any] = {}
-    for raw in state["entries"]:
-        try:
-            entry = entry_from_state(raw)
-        except (TypeError, ValueError) as error:
-            rejected.append(Rejected(raw, str(error)))
-            continue
-        if entries.pop(entry.key, None) is not None:
-            rejected.append(Rejected(raw_by_key[entry.key], "its key comes again later"))
-        entries[entry.key] = entry
-        raw_by_key[entry.key] = raw
-    sections = {name: value for name, value in state.items() if name not in RESERVED}
-    before = state.get("rejected", [])
-    if not isinstance(before, list):
-        rejected.append(Rejected(before, "the section rejected must be a list"))
-        before = []
-    return Document(list(entries.values()), sections, rejected, list(before))
-
-
-def _restored(name: str, section: Section, value: Any, now: int) -> list[Rejected]:
-    """Restore a section; one that is malformed is empty, and what it was is returned."""
-    try:
-        section.restore(value, now=now)
-    except ValueError as error:
-        section.clear()
-        return [Rejected(value, f"section {name}: {error}")]
-    return []
-
-
-def _storable(value: Any) -> Any:
-    """A copy of ``value`` as JSON data, lone surrogates and all; else a ``ValueError``."""
-    try:
-        return json.loads(json.dumps(value, allow_nan=False))
-    except (TypeError, RecursionError) as error:
-        raise ValueError(f"not JSON data: {error}") from None
-
-
-def _stored_forms(rejected: Iterable[Rejected]) -> Iterator[dict[str, Any]]:
-    """The items of the section ``rejected`` that keep what a load rejected."""
-    for raw, reason in rejected:
-        # What came from a file is JSON; a program may hand over anything, and that is not kept.
-        with suppress(ValueError):
-            yield {"entry": _storable(raw), "reason": _storable(reason)}
-
-
-def _rejected_key(stored: Any) -> Any:
-    raw = stored.get("entry") if isinstance(stored, dict) else None
-    return raw.get("key") if isinstance(raw, dict) else None
-
-
-def _section_text(name: str, value: Any) -> str:
-    """A section as JSON text, or a ``DamagedStoreError``."""
-    try:
-        return json.dumps(value, allow_nan=False)
-    except (TypeError, ValueError, RecursionError) as error:
-        raise DamagedStoreError(f"its section {name!r} is not JSON data: {error}") from None

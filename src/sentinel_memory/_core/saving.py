@@ -20,7 +20,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from contextvars import ContextVar
 from functools import partial
 from threading import get_ident
@@ -35,8 +35,9 @@ from ..document import VERSION, Section, State
 from ..errors import StoreConflictError
 from ..results import Compaction, LoadResult
 from ..stores.protocol import Store
-from .contents import Change, Contents, Snapshot, read_document
+from .contents import Change, Contents, Snapshot
 from .locks import Locks
+from .reading import read_document
 
 __all__ = ["Clock", "Saver"]
 
@@ -111,6 +112,7 @@ class Saver:
         self._on_evict = on_evict
         self._locks = Locks()
         self._saved = contents.changes
+        self._version: object = None  # of the store, when it had the same contents
         self._stale = False
         self._transaction: _Transaction | None = None
         _forks.register(self)
@@ -217,6 +219,12 @@ class Saver:
         replace = partial(self._contents.replace, document, Change(now))
         return self._alone(lambda: self._arrange(replace), inside=self._enter())
 
+    def sweep(self) -> None:
+        """Remove what dead writers left beside the store, if it can hold such things."""
+        sweep = getattr(self.store, "sweep", None)
+        if sweep is not None:
+            self._alone(sweep, inside=self._enter())
+
     def attach(self, name: str, section: Section) -> None:
         """Keep ``section`` in the document under ``name``; changes nothing that is to be saved."""
         # Without unknown sections there is nothing to restore yet, and the time is not needed.
@@ -254,46 +262,53 @@ class Saver:
     ) -> _T:
         if self._is_unsaved():
             self._save(self.now())
+        # Where the store can keep other writers out, from the load to the save, all get their turn.
+        exclusive = getattr(store, "exclusive", nullcontext)
+        results: list[_T] = []
         pause = _FIRST_PAUSE
         while True:
             tries -= 1
-            # From here to its save, nothing of it may be saved by anybody, a forked child neither.
-            self._transaction = mine = _Transaction()
-            try:
-                self._take_over(store.load(), self.now())
-                before = self.look(lambda now: self._contents.everything(now=now))
-                try:
-                    result = self._applied(mine, change)
-                except BaseException:
-                    self._undo(before)
-                    raise
-                try:
-                    self._save(self.now())
-                except StoreConflictError:
-                    self._undo(before)
-                    if not tries:
-                        raise
-                except BaseException:
-                    reports += mine.reports  # what was evicted is out of the memory all the same
-                    raise
-                else:
-                    reports += mine.reports
-                    return result
-            finally:
-                self._transaction = None
+            with exclusive():
+                conflict = self._attempt(store, lambda: results.append(_run(change)), reports)
+            if conflict is None:
+                return results[-1]
+            if not tries:
+                raise conflict
             # A winner is back before the others have woken up; let them in.
             pause = min(2 * pause, _LONGEST_PAUSE)
             time.sleep(pause * (time.perf_counter_ns() % 997) / 997)
 
-    def _applied(self, transaction: _Transaction, change: Callable[[], _T]) -> _T:
-        transaction.is_running = True
+    def _attempt(
+        self, store: Store, change: Callable[[], None], reports: list[Compaction]
+    ) -> StoreConflictError | None:
+        """One try: load what is new, change, save; or undo, and return the conflict."""
+        # From here to its save, nothing of it may be saved by anybody, a forked child neither.
+        self._transaction = mine = _Transaction()
         try:
-            result = change()
+            if not self._is_in_step(store):
+                self._take_over(store.load(), self.now())
+            before = self.look(lambda now: self._contents.everything(now=now))
+            try:
+                mine.is_running = True
+                try:
+                    change()
+                finally:
+                    mine.is_running = False
+            except BaseException:
+                self._undo(before)
+                raise
+            try:
+                self._save(self.now())
+            except StoreConflictError as conflict:
+                self._undo(before)
+                return conflict
+            except BaseException:
+                reports += mine.reports  # what was evicted is out of the memory all the same
+                raise
+            reports += mine.reports
+            return None
         finally:
-            transaction.is_running = False
-        if isinstance(result, _NOT_RUN):
-            raise TypeError("change must be a plain function: an async one has not run yet")
-        return result
+            self._transaction = None
 
     def _refuse_inside(self, call: str) -> None:
         if self._enter():
@@ -322,16 +337,32 @@ class Saver:
                 " part; saving would overwrite it: load again first"
             )
         assert self.store is not None
-        snapshot = self._arrange(lambda: self._contents.snapshot(now=now))
+        snapshot = self._arrange(partial(self._to_be_saved, Change(now)))
         self.store.save(snapshot.document())
         self._saved = snapshot.changes
+        self._version = getattr(self.store, "version", None)
+
+    def _to_be_saved(self, change: Change) -> Snapshot:
+        # What has expired does not outlive a save: neither in the store nor here.
+        self._contents.drop_expired(change)
+        return self._contents.snapshot(now=change.now)
+
+    def _is_in_step(self, store: Store) -> bool:
+        """Whether the store can tell that it still has what this memory loaded or saved last."""
+        version, changed = getattr(store, "version", None), getattr(store, "changed", None)
+        if self._stale or version is None or changed is None or version != self._version:
+            return False
+        return not changed()
 
     def _take_over(self, state: State | None, now: int) -> LoadResult:
         self._stale = True
         document = read_document({"version": VERSION, "entries": []} if state is None else state)
-        result = self._arrange(lambda: self._contents.replace(document, Change(now)))
+        altered = bool(getattr(self.store, "altered", False))
+        replace = partial(self._contents.replace, document, Change(now), altered=altered)
+        result = self._arrange(replace)
         self._stale = False
         self._saved = self._contents.changes
+        self._version = getattr(self.store, "version", None)
         return result
 
     def _undo(self, before: Snapshot) -> None:
@@ -380,6 +411,13 @@ class Saver:
             self._transaction = None
             self._stale = True
         self._locks.after_fork_in_child()
+
+
+def _run(change: Callable[[], _T]) -> _T:
+    result = change()
+    if isinstance(result, _NOT_RUN):
+        raise TypeError("change must be a plain function: an async one has not run yet")
+    return result
 
 
 def _reentry() -> RuntimeError:

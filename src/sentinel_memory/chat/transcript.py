@@ -158,7 +158,7 @@ class Transcript:
 
     def clear(self) -> None:
         """Keep nothing."""
-        self._memory.change(lambda _: self._section.clear())
+        self._memory.clear()
 
     def __len__(self) -> int:
         return self._memory.read(lambda _: len(self._section.turns))

@@ -1,0 +1,161 @@
+"""Taking a document apart: its valid entries, its sections, and what is set aside of it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
+from typing import Any, Final, NamedTuple
+
+from .._basics.numbers import whole
+from .._basics.words import strings_in
+from ..document import RESERVED, Section, shape_problem
+from ..entry import Entry, entry_from_state
+from ..errors import DamagedStoreError
+from ..results import Compaction, LoadResult, Rejected
+
+__all__ = [
+    "Document",
+    "goes_with",
+    "load_without",
+    "once",
+    "read_document",
+    "rejected_section",
+    "restored",
+    "section_text",
+    "storable",
+    "stored_forms",
+]
+
+_MOST_REJECTED: Final = 1_000
+"""Invalid entries of a document: with more it is damaged, and not a memory with a few mistakes."""
+
+_SECTION: Final = "section "  # how the reason begins for which a section was rejected
+
+
+class Document(NamedTuple):
+    """A document taken apart, before anything of it is taken over."""
+
+    entries: list[Entry]
+    limit: int | None  # None: it says nothing
+    sections: dict[str, Any]
+    rejected: list[Rejected]  # in this reading
+    rejected_before: list[Any]  # in earlier ones, as stored
+
+
+def read_document(state: object) -> Document:
+    """Take ``state`` apart; a ``DamagedStoreError`` if it is not a document of this version."""
+    problem = shape_problem(state)
+    if problem is not None:
+        raise DamagedStoreError(problem)
+    assert isinstance(state, dict)
+    entries: dict[str, Entry] = {}
+    rejected: list[Rejected] = []
+    raw_by_key: dict[str, Any] = {}
+    for raw in state["entries"]:
+        try:
+            entry = entry_from_state(raw)
+        except (TypeError, ValueError) as error:
+            rejected.append(Rejected(raw, str(error)))
+            continue
+        if entries.pop(entry.key, None) is not None:
+            rejected.append(Rejected(raw_by_key[entry.key], "its key comes again later"))
+        entries[entry.key] = entry
+        raw_by_key[entry.key] = raw
+    if len(rejected) > _MOST_REJECTED:
+        raise DamagedStoreError(
+            f"{len(rejected)} of its entries are not valid (the first: {rejected[0].reason})"
+        )
+    limit = state.get("limit")
+    if limit is not None and whole(limit, 0, least=1) == 0:
+        rejected.append(Rejected(limit, "limit must be a whole number of at least 1"))
+        limit = None
+    sections = {name: value for name, value in state.items() if name not in RESERVED}
+    before = state.get("rejected", [])
+    if not isinstance(before, list):
+        rejected.append(Rejected(before, "the section rejected must be a list"))
+        before = []
+    found = list(entries.values())
+    return Document(found, None if limit is None else int(limit), sections, rejected, list(before))
+
+
+def restored(name: str, section: Section, value: Any, now: int) -> list[Rejected]:
+    """Restore a section; one that is malformed is empty, and what it was is returned."""
+    try:
+        section.restore(value, now=now)
+    except ValueError as error:
+        section.clear()
+        return [Rejected(value, f"{_SECTION}{name}: {error}")]
+    return []
+
+
+def storable(value: Any) -> Any:
+    """A copy of ``value`` as JSON data, lone surrogates and all; else a ``ValueError``."""
+    try:
+        return json.loads(json.dumps(value, allow_nan=False))
+    except (TypeError, RecursionError) as error:
+        raise ValueError(f"not JSON data: {error}") from None
+
+
+def stored_forms(rejected: Iterable[Rejected]) -> Iterator[dict[str, Any]]:
+    """The items of the section ``rejected`` that keep what a load rejected."""
+    for raw, reason in rejected:
+        # What came from a file is JSON; a program may hand over anything, and that is not kept.
+        with suppress(ValueError):
+            yield {"entry": storable(raw), "reason": storable(reason)}
+
+
+def once(items: list[Any]) -> list[Any]:
+    """The items without those that are equal to an earlier one."""
+    by_text: dict[str, Any] = {}
+    for item in items:
+        by_text.setdefault(json.dumps(item, sort_keys=True), item)
+    return list(by_text.values())
+
+
+def load_without(result: LoadResult | None, key: str | None = None) -> LoadResult | None:
+    """The result of a load without what it holds of that key, or without any text at all."""
+    if result is None:
+        return None
+    if key is None:
+        return result._replace(rejected=(), compaction=None)
+    stored = [(item, {"entry": item.entry, "reason": item.reason}) for item in result.rejected]
+    rejected = [item for item, form in stored if not goes_with(form, key, is_last=False)]
+    removed = result.compaction
+    if removed is not None:
+        removed = Compaction(
+            tuple(entry for entry in removed.expired if entry.key != key),
+            tuple(entry for entry in removed.evicted if entry.key != key),
+        )
+    return result._replace(rejected=tuple(rejected), compaction=removed)
+
+
+def goes_with(stored: Any, key: str, *, is_last: bool) -> bool:
+    """Whether a rejected item goes when that key is forgotten.
+
+    An item whose key can be read goes with its key. One whose key cannot be read goes if any string
+    in it is the key, and with the last entry that there is: then nothing of anybody is to be left.
+    """
+    if rejected_section(stored) is not None:
+        return False
+    raw = stored.get("entry") if isinstance(stored, dict) else stored
+    found = raw.get("key") if isinstance(raw, dict) else None
+    if isinstance(found, str):
+        return found == key
+    return is_last or key in strings_in(raw)
+
+
+def rejected_section(stored: Any) -> str | None:
+    """The name of the section that a rejected item was, ``None`` if it was an entry."""
+    reason = stored.get("reason") if isinstance(stored, dict) else None
+    if not isinstance(reason, str) or not reason.startswith(_SECTION):
+        return None
+    return reason.removeprefix(_SECTION).partition(": ")[0]
+
+
+def section_text(name: str, value: Any) -> str:
+    """A section as JSON text, or a ``DamagedStoreError``."""
+    try:
+        return json.dumps(value, allow_nan=False)
+    except (TypeError, ValueError, RecursionError) as error:
+        raise DamagedStoreError(f"its section {name!r} is not JSON data: {error}") from None
