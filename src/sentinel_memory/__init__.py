@@ -24,7 +24,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from ._basics.numbers import DEFAULTS
+from ._basics.numbers import DEFAULTS, IgnoredValueWarning
 from .context.estimate import careful_estimate, estimate_tokens
 from .context.pack import Context, one_line
 from .entry import Entry, Match
@@ -32,7 +32,7 @@ from .errors import DamagedStoreError, SentinelMemoryError, StoreConflictError
 from .memory import Memory
 from .recall.protocol import RecallIndex
 from .recall.words import WordIndex
-from .results import Compaction, LoadResult, Rejected, Remembered, Stats
+from .results import Compaction, Explanation, LoadResult, Rejected, Remembered, Stats
 from .stores.json_file import JsonFileStore
 from .stores.memory import MemoryStore
 from .stores.protocol import Store
@@ -46,6 +46,8 @@ __all__ = [
     "DamagedStoreError",
     "EmbeddingIndex",
     "Entry",
+    "Explanation",
+    "IgnoredValueWarning",
     "JsonFileStore",
     "LoadResult",
     "Match",

@@ -5,13 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from datetime import timedelta
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from ._basics.heap import LazyHeap
-from ._basics.times import expiry, is_live, milliseconds
+from ._basics.numbers import warn_ignored
+from ._basics.times import DURATION, expiry, is_live, milliseconds
 from .entry import check_key
 
 __all__ = ["Cache"]
+
+
+_NOTHING: Final = object()
 
 
 class _Value(NamedTuple):
@@ -51,7 +55,11 @@ class Cache:
         Without one that is more than 0, for the ``cache_ttl`` of the memory.
         """
         key = check_key(key)
-        duration = milliseconds(ttl) or self._ttl
+        duration = milliseconds(ttl)
+        if duration is None:
+            duration = self._ttl
+            if ttl is not None:
+                warn_ignored("ttl", ttl, DURATION, "the cache_ttl")
         now = self._now()
         with self._lock:
             self._drop_expired(now)
@@ -71,6 +79,27 @@ class Cache:
         with self._lock:
             found = self._values.get(key)
             return found.value if found is not None and is_live(found.expires, now) else default
+
+    def get_or_put(
+        self, key: str, make: Callable[[], Any], *, ttl: float | timedelta | None = None
+    ) -> Any:
+        """The live value of that key, or what ``make()`` returns, which is then kept for ``ttl``.
+
+        ``make`` runs without a lock, so that two threads may both make a value; the later one is
+        kept. What it raises reaches the caller, and nothing is kept.
+
+        >>> from sentinel_memory import Memory
+        >>> Memory().cache.get_or_put("menu", lambda: ["satay", "rice"], ttl=60)
+        ['satay', 'rice']
+        """
+        value = self.get(key, _NOTHING)
+        if value is _NOTHING:
+            value = make()
+            self.put(key, value, ttl=ttl)
+        return value
+
+    def __contains__(self, key: str) -> bool:
+        return self.get(key, _NOTHING) is not _NOTHING
 
     def delete(self, key: str) -> bool:
         """Drop the value; ``True`` if a live one went."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Callable
 from operator import attrgetter
 from typing import Any, Final, NamedTuple, NoReturn, Self
@@ -11,25 +12,39 @@ from ._basics.numbers import in_unit_interval
 from ._basics.plain import check_text, dump_json, load_json, plain
 from ._basics.times import epoch_milliseconds, is_live
 
-__all__ = ["Entry", "Match", "check_key", "checked_line", "entry_from_state", "new_entry"]
+__all__ = [
+    "MOST_FEEDBACK",
+    "Entry",
+    "Match",
+    "check_key",
+    "checked_line",
+    "checked_meta",
+    "entry_from_state",
+    "kind_of",
+    "new_entry",
+    "not_default",
+    "same_data",
+]
+
+MOST_FEEDBACK: Final = 7
+"""Where feedback saturates, in calls of ``reinforce`` or of ``demote`` without an opposite one."""
+
+_WORTH_STEP: Final = 0.05
+"""The worth that the first call of ``reinforce`` adds or of ``demote`` takes; a second doubling of
+the feedback is worth the same again, so that the most is three times that."""
 
 
 class Field(NamedTuple):
-    """One field of an entry beside key and data: its slot, its stored name, and its check.
+    """One field of an entry beside key and data: its name, its stored name, and its check.
 
-    ``check`` makes the value of the slot from a stored value, or raises ``ValueError``. A field
-    with a ``default`` may be absent from a stored entry.
+    ``check`` makes the value of the field from a stored value, or raises ``ValueError``. A field
+    with a ``default`` may be absent from a stored entry, and is if it has that value.
     """
 
-    slot: str
+    name: str
     stored: str
     check: Callable[[Any], Any]
     default: Any = ...
-
-    @property
-    def is_required(self) -> bool:
-        """Whether a stored entry without the field is not valid."""
-        return self.default is ...
 
 
 def _importance(value: object) -> float:
@@ -39,42 +54,83 @@ def _importance(value: object) -> float:
     return importance
 
 
-# The one list of fields. A field that is added here is kept by overwriting, loading and saving.
+def _expiry(value: object) -> int | None:
+    return None if value is None else epoch_milliseconds(value, "expiresAt")
+
+
+def _pinned(value: object) -> bool:
+    if not isinstance(value, bool):
+        raise ValueError("pinned must be true or false")
+    return value
+
+
+def _repeats(value: object) -> int:
+    if type(value) is not int or value < 1:
+        raise ValueError("repeats must be a whole number of at least 1")
+    return value
+
+
+def _feedback(value: object) -> int:
+    if type(value) is not int or abs(value) > MOST_FEEDBACK:
+        raise ValueError(
+            f"feedback must be a whole number from -{MOST_FEEDBACK} to {MOST_FEEDBACK}"
+        )
+    return value
+
+
+def checked_meta(value: object) -> str | None:
+    """A JSON object as text, ``None`` for an empty one; ``TypeError`` or ``ValueError`` else."""
+    if not isinstance(value, dict):
+        raise TypeError(f"meta must be a dict, not {type(value).__name__}")
+    return dump_json(plain(value, "meta")) if value else None
+
+
+# The one list of fields. The first four are slots; the others are in ``more`` when they are not
+# the default, so that an entry that does not use them pays nothing. A field that is added here is
+# kept by overwriting, loading and saving.
 FIELDS: Final = (
     Field("importance", "importance", _importance),
     Field("created_ms", "createdAt", lambda value: epoch_milliseconds(value, "createdAt")),
     Field("updated_ms", "updatedAt", lambda value: epoch_milliseconds(value, "updatedAt")),
-    Field("expires_ms", "expiresAt", lambda value: _expiry(value), default=None),
+    Field("expires_ms", "expiresAt", _expiry, default=None),
 )
-_STORED: Final = frozenset({"key", "data", *(field.stored for field in FIELDS)})
-_FIELD_VALUES: Final = attrgetter(*(field.slot for field in FIELDS))
-
-
-def _expiry(value: object) -> int | None:
-    return None if value is None else epoch_milliseconds(value, "expiresAt")
+MORE: Final = (
+    Field("pinned", "pinned", _pinned, default=False),
+    Field("meta_text", "meta", checked_meta, default=None),
+    Field("feedback", "feedback", _feedback, default=0),
+    Field("used_ms", "usedAt", lambda value: epoch_milliseconds(value, "usedAt"), default=None),
+    Field("repeats", "repeats", _repeats, default=1),
+)
+_STORED: Final = frozenset({"key", "data", *(field.stored for field in (*FIELDS, *MORE))})
+_FIELD_VALUES: Final = attrgetter(*(field.name for field in FIELDS))
 
 
 class Entry:
     """What a memory keeps under one key: immutable, and equal to another one by value.
 
-    ``importance`` is in [0, 1]; ``created_at``, ``updated_at`` and ``expires_at`` are epoch seconds
-    with millisecond resolution, the last one ``None`` if the entry never expires; ``data`` is a
-    fresh copy at every access. A memory makes entries; a program only reads them.
+    Of the key: ``key``, ``kind`` (the part before its first colon), ``importance`` in [0, 1],
+    ``pinned``, and the times ``created_at``, ``updated_at`` and ``expires_at`` in epoch seconds
+    with millisecond resolution, the last one ``None`` if the entry never expires.
+
+    Of the data: ``data``, a fresh copy at every access; ``repeats``, how often equal data was
+    remembered; ``feedback`` from -7 to 7, and ``used_at``, when it last helped, or ``None``;
+    ``meta``, tags and the like. ``worth`` is the importance shifted by the feedback.
 
     For indexes there is ``line``, the text of the entry in a prompt (``key: data``, with data that
     is not a string as compact JSON), and ``created_ms``, ``updated_ms`` and ``expires_ms`` are the
-    times in whole epoch milliseconds.
+    times in whole epoch milliseconds. A memory makes entries; a program only reads them.
 
     >>> from sentinel_memory import Memory
     >>> entry = Memory().remember("user:name", "Jakub", importance=0.9).entry
     >>> entry
     Entry(key='user:name', importance=0.9)
-    >>> entry.data, entry.line
-    ('Jakub', 'user:name: Jakub')
+    >>> entry.data, entry.line, entry.kind
+    ('Jakub', 'user:name: Jakub', 'user')
     """
 
     # The data is kept only in the line, since every context needs the lines of all entries.
-    # ``unknown`` has the stored fields that this version does not know, each as JSON text, or None.
+    # ``more`` has the further fields that are not the default, and ``unknown`` the stored fields
+    # that this version does not know, each as JSON text; both are None if there are none.
     __slots__ = (
         "created_ms",
         "expires_ms",
@@ -82,6 +138,7 @@ class Entry:
         "is_json",
         "key",
         "line",
+        "more",
         "unknown",
         "updated_ms",
     )
@@ -93,6 +150,7 @@ class Entry:
     created_ms: int
     updated_ms: int
     expires_ms: int | None
+    more: dict[str, Any] | None
     unknown: dict[str, str] | None
 
     def __init__(
@@ -105,6 +163,7 @@ class Entry:
         created_ms: int,
         updated_ms: int,
         expires_ms: int | None,
+        more: dict[str, Any] | None = None,
         unknown: dict[str, str] | None = None,
     ) -> None:
         _fill_key(self, key)
@@ -114,10 +173,11 @@ class Entry:
         _fill_created_ms(self, created_ms)
         _fill_updated_ms(self, updated_ms)
         _fill_expires_ms(self, expires_ms)
+        _fill_more(self, more)
         _fill_unknown(self, unknown)
 
     def __setattr__(self, name: str, value: object) -> NoReturn:
-        raise AttributeError(f"an {type(self).__name__} cannot be changed: remember its key anew")
+        raise AttributeError(f"an {type(self).__name__} cannot be changed: use Memory.update")
 
     def __delattr__(self, name: str) -> NoReturn:
         raise AttributeError(f"an {type(self).__name__} cannot be changed")
@@ -127,6 +187,11 @@ class Entry:
         """The data that was remembered, as JSON data; a fresh copy."""
         text = self.line[len(self.key) + 2 :]
         return load_json(text) if self.is_json else text
+
+    @property
+    def kind(self) -> str:
+        """The part of the key before its first colon; empty without a colon."""
+        return kind_of(self.key)
 
     @property
     def created_at(self) -> float:
@@ -143,9 +208,75 @@ class Entry:
         """The time from which on the entry is invisible, in epoch seconds; ``None`` is never."""
         return None if self.expires_ms is None else self.expires_ms / 1000
 
+    @property
+    def pinned(self) -> bool:
+        """Whether the entry is never evicted, and first in every context."""
+        return self.more is not None and "pinned" in self.more
+
+    @property
+    def meta(self) -> dict[str, Any]:
+        """Tags, sources, review state and the like: a fresh copy; empty if there is none."""
+        text = None if self.more is None else self.more.get("meta_text")
+        found: dict[str, Any] = {} if text is None else load_json(text)
+        return found
+
+    @property
+    def repeats(self) -> int:
+        """How often equal data was remembered in a row, the first time included."""
+        return 1 if self.more is None else self.more.get("repeats", 1)
+
+    @property
+    def feedback(self) -> int:
+        """How often the entry helped less how often it misled, from -7 to 7."""
+        return 0 if self.more is None else self.more.get("feedback", 0)
+
+    @property
+    def used_ms(self) -> int | None:
+        """The time when the entry last helped, in epoch milliseconds; ``None`` if never."""
+        return None if self.more is None else self.more.get("used_ms")
+
+    @property
+    def used_at(self) -> float | None:
+        """The time when the entry last helped, in epoch seconds; ``None`` if never."""
+        used = self.used_ms
+        return None if used is None else used / 1000
+
+    @property
+    def worth(self) -> float:
+        """The importance, shifted by the feedback ``f`` by ``sign(f) * 0.05 * log2(1 + abs(f))``.
+
+        Always in [0, 1].
+
+        >>> from sentinel_memory import Memory
+        >>> memory = Memory()
+        >>> _ = memory.remember("user:name", "Jakub", importance=0.5)
+        >>> _ = memory.reinforce("user:name")
+        >>> memory.entry("user:name").worth
+        0.55
+        """
+        if self.more is None or "feedback" not in self.more:
+            return self.importance
+        feedback = self.more["feedback"]
+        shift = math.copysign(_WORTH_STEP * math.log2(1 + abs(feedback)), feedback)
+        return min(1.0, max(0.0, self.importance + shift))
+
     def is_live(self, now: int) -> bool:
         """Whether the entry is visible at ``now``, in epoch milliseconds."""
         return is_live(self.expires_ms, now)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The entry as a ``dict`` of JSON data, with its times in epoch seconds.
+
+        >>> from sentinel_memory import Memory
+        >>> entry = Memory(clock=lambda: 2).remember("user:name", "Jakub", pinned=True).entry
+        >>> entry.to_dict()["pinned"], entry.to_dict()["updated_at"]
+        (True, 2.0)
+        """
+        names = (
+            "key data kind importance worth pinned meta repeats feedback"
+            " created_at updated_at expires_at used_at"
+        )
+        return {name: getattr(self, name) for name in names.split()}
 
     def to_state(self) -> dict[str, Any]:
         """The stored form of the entry, as JSON data.
@@ -163,9 +294,33 @@ class Entry:
             "updatedAt": self.updated_ms,
             "expiresAt": self.expires_ms,
         }
+        if self.more:
+            for field in MORE:
+                if field.name in self.more:
+                    state[field.stored] = self.more[field.name]
+            if "meta" in state:
+                state["meta"] = self.meta
         if self.unknown:
             state.update((name, load_json(text)) for name, text in self.unknown.items())
         return state
+
+    def replaced(self, **fields: Any) -> Entry:
+        """A copy with some fields of the table changed."""
+        values = {field.name: getattr(self, field.name) for field in FIELDS}
+        more = dict(self.more or {})
+        for name, value in fields.items():
+            if name in values:
+                values[name] = value
+            else:
+                more[name] = value
+        return Entry(
+            self.key,
+            self.line,
+            self.is_json,
+            **values,
+            more=not_default(more),
+            unknown=self.unknown,
+        )
 
     def _values(self) -> tuple[Any, ...]:
         return (self.key, *_FIELD_VALUES(self))
@@ -174,6 +329,7 @@ class Entry:
         if type(other) is not type(self):
             return NotImplemented
         same = self._values() == other._values() and self.unknown == other.unknown
+        same = same and (self.more or {}) == (other.more or {})
         return same and (self.line == other.line or self.data == other.data)
 
     def __hash__(self) -> int:
@@ -189,8 +345,14 @@ class Entry:
         for slot, value in state[1].items():  # of a pickle; assignment itself is refused
             object.__setattr__(self, slot, value)
 
+    def _shown(self) -> list[str]:
+        """The parts of ``repr``: key, importance and what is not the default, never data."""
+        shown = [f"key={self.key!r}", f"importance={self.importance!r}"]
+        more, names = self.more or {}, ("pinned", "repeats", "feedback")
+        return shown + [f"{name}={more[name]!r}" for name in names if name in more]
+
     def __repr__(self) -> str:
-        return f"{type(self).__name__}(key={self.key!r}, importance={self.importance!r})"
+        return f"{type(self).__name__}({', '.join(self._shown())})"
 
 
 # Assignment is refused, so a new entry is filled through the descriptors of its slots.
@@ -201,9 +363,20 @@ class Entry:
     _fill_is_json,
     _fill_key,
     _fill_line,
+    _fill_more,
     _fill_unknown,
     _fill_updated_ms,
 ) = (vars(Entry)[slot].__set__ for slot in Entry.__slots__)
+
+
+def not_default(more: dict[str, Any]) -> dict[str, Any] | None:
+    """The further fields that are not the default; ``None`` if there are none."""
+    found = {
+        field.name: more[field.name]
+        for field in MORE
+        if field.name in more and more[field.name] != field.default
+    }
+    return found or None
 
 
 class Match(Entry):
@@ -234,6 +407,30 @@ class Match(Entry):
 
     def _values(self) -> tuple[Any, ...]:
         return (*super()._values(), self.relevance, self.score)
+
+    def _shown(self) -> list[str]:
+        return [*super()._shown(), f"relevance={self.relevance!r}", f"score={self.score!r}"]
+
+
+def kind_of(key: str) -> str:
+    """The part of a key before its first colon; empty without a colon.
+
+    >>> kind_of("chat:17"), kind_of("note")
+    ('chat', '')
+    """
+    kind, colon, _ = key.partition(":")
+    return kind if colon else ""
+
+
+def same_data(entry: Entry, line: str, is_json: bool) -> bool:
+    """Whether an entry of the same key has the data of ``line``: equal as JSON with sorted keys."""
+    if entry.is_json != is_json:
+        return False
+    if entry.line == line or not is_json:
+        return entry.line == line
+    start = len(entry.key) + 2
+    both = (json.dumps(load_json(text[start:]), sort_keys=True) for text in (entry.line, line))
+    return len(set(both)) == 1
 
 
 def check_key(key: object) -> str:
@@ -283,17 +480,22 @@ def entry_from_state(raw: object) -> Entry:
     """A stored entry, or a ``TypeError`` or ``ValueError`` that says why it is not valid."""
     if not isinstance(raw, dict):
         raise TypeError(f"an entry must be an object, not {type(raw).__name__}")
-    for name in ("key", "data", *(field.stored for field in FIELDS if field.is_required)):
+    for name in ("key", "data", *(field.stored for field in FIELDS if field.default is ...)):
         if name not in raw:
             raise ValueError(f"{name} is missing")
-    fields = {field.slot: field.check(raw.get(field.stored, field.default)) for field in FIELDS}
-    return Entry(*checked_line(raw["key"], raw["data"]), **fields, unknown=_unknown_fields(raw))
+    fields = {field.name: field.check(raw.get(field.stored, field.default)) for field in FIELDS}
+    more = {field.name: field.check(raw[field.stored]) for field in MORE if field.stored in raw}
+    unknown = None if _STORED.issuperset(raw) else _unknown_fields(raw)
+    return Entry(
+        *checked_line(raw["key"], raw["data"]),
+        **fields,
+        more=not_default(more) if more else None,
+        unknown=unknown,
+    )
 
 
-def _unknown_fields(raw: dict[str, Any]) -> dict[str, str] | None:
+def _unknown_fields(raw: dict[str, Any]) -> dict[str, str]:
     """The stored fields that a later release or another program added, each as JSON text."""
-    if _STORED.issuperset(raw):
-        return None
     try:
         return {
             name: json.dumps(value, allow_nan=False)

@@ -6,23 +6,54 @@ in ``_core/saving.py``, best first in ``ranking.py``, filling a budget in ``cont
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager
 from datetime import timedelta
+from functools import partial
+from itertools import islice
 from os import PathLike
-from typing import Any, Final, Never, NoReturn, Self, TypeAlias, TypedDict, TypeVar, Unpack
+from types import EllipsisType
+from typing import (
+    Any,
+    Final,
+    Never,
+    NoReturn,
+    Self,
+    TypeAlias,
+    TypeVar,
+    Unpack,
+)
 
 from ._basics.checks import check_callable, check_methods, check_str
-from ._basics.numbers import DEFAULTS, in_unit_interval, whole, whole_option
-from ._basics.times import duration_option, expiry, milliseconds, system_clock
-from ._core.contents import Change, Contents
-from ._core.saving import Clock, Saver
+from ._basics.numbers import whole_option
+from ._basics.times import duration_option, system_clock
+from ._core.changes import Change
+from ._core.contents import Contents
+from ._core.options import (
+    Known,
+    OpenOptions,
+    check_kind,
+    check_length,
+    check_parts,
+    half_life_option,
+    limits_option,
+    optional_count,
+    plain_entries,
+    refuse_positional,
+)
+from ._core.saving import Clock, Saver, SectionDoor
 from .cache import Cache
 from .context.estimate import estimate_tokens
 from .context.pack import Context, Counts, Format, Tokenizer, pack, plain_line
 from .document import Attachment, Section
-from .entry import Entry, Match, check_key, checked_line
-from .ranking import Hit, best_first, best_matches, hits
+from .entry import (
+    MOST_FEEDBACK,
+    Entry,
+    Match,
+    check_key,
+    checked_line,
+)
+from .ranking import Fading, Hit, Ranking, best_matches, hits
 from .recall.protocol import RecallIndex
 from .recall.words import WordIndex
 from .results import Compaction, LoadResult, Remembered, Stats
@@ -34,21 +65,10 @@ __all__ = ["Memory"]
 
 _T = TypeVar("_T")
 _Duration: TypeAlias = float | timedelta | None
-
-
-class OpenOptions(TypedDict, total=False):
-    """The options of ``Memory.open``: those of ``Memory`` but for the store."""
-
-    limit: int | float | None
-    autosave: bool
-    load: bool
-    tokenizer: Tokenizer | None
-    recency_window: _Duration
-    cache_ttl: _Duration
-    working_ttl: _Duration
-    on_evict: Callable[[Compaction], object] | None
-    index: RecallIndex | None
-    clock: Callable[[], float]
+_BY_NAME: Final = (
+    "Memory takes its options by name, as in Memory(limit=500); to open a memory in a file, call"
+    " Memory.open(path)"
+)
 
 
 class Memory:
@@ -56,20 +76,26 @@ class Memory:
 
     All options are keywords:
 
-    - ``limit``: stored entries, a whole number of at least 1 (500)
+    - ``limit``: stored entries, a whole number of at least 1 (what the loaded document says, else
+      500, or the number of its entries if that is more)
+    - ``limits``: the same for single kinds, a mapping as ``{"chat": 300}`` (what the document says)
     - ``store``: a ``Store``, for this memory alone; loaded from now unless ``load=False``
     - ``autosave``: save after every change; needs a store
     - ``tokenizer``: ``str`` to number of tokens, for ``get_context`` (``estimate_tokens``)
     - ``recency_window``, ``cache_ttl``, ``working_ttl``: seconds or a ``timedelta``, more than 0
       (24 hours, 5 minutes, 1 hour)
+    - ``half_life``: seconds or a ``timedelta`` after which a match has faded by a quarter, on its
+      way to a half (nothing fades; so does ``math.inf``)
+    - ``data_chars``: the longest data, in characters as JSON; longer data is refused (no limit)
     - ``on_evict``: a plain function, called with a ``Compaction`` after a ``remember`` or
       ``transact`` that removed something, or only what had expired; what it raises reaches the
       caller and undoes nothing. One that remembers in a full memory calls itself again
     - ``index``: a ``RecallIndex``, for this memory alone (``WordIndex()``)
     - ``clock``: gives epoch seconds (``time.time``)
 
-    A number out of its range is ignored and the default is used. A memory is a context manager
-    that saves what is unsaved; nothing needs closing. Every call is safe from any thread.
+    A number out of its range is ignored, with a warning, and the default is used. A memory is a
+    context manager that saves what is unsaved; nothing needs closing. Every call is safe from any
+    thread.
 
     Beside the entries there are ``memory.cache`` (a ``Cache``: any values for minutes, never saved)
     and ``memory.working`` (a ``Working``: the state of a task, saved with the entries).
@@ -84,46 +110,39 @@ class Memory:
     def __init__(
         self,
         *wrong: Never,
-        limit: float | None = None,
+        limit: int | float | None = None,
+        limits: Mapping[str, int] | None = None,
         store: Store | None = None,
         autosave: bool = False,
         load: bool = True,
         tokenizer: Tokenizer | None = None,
         recency_window: _Duration = None,
+        half_life: _Duration = None,
         cache_ttl: _Duration = None,
         working_ttl: _Duration = None,
+        data_chars: int | float | None = None,
         on_evict: Callable[[Compaction], object] | None = None,
         index: RecallIndex | None = None,
         clock: Callable[[], float] = system_clock,
     ) -> None:
-        if wrong:
-            raise TypeError(
-                "Memory takes its options by name, as in Memory(limit=500); to open a memory in a"
-                " file, call Memory.open(path)"
-            )
-        check_methods("index", index, ("add", "discard", "search"), optional=True)
-        check_callable("tokenizer", tokenizer, optional=True)
-        check_methods("store", store, ("load", "save"), optional=True)
-        check_callable("clock", clock)
-        check_callable("on_evict", on_evict, optional=True)
-        if autosave and store is None:
-            raise ValueError("autosave needs a store: Memory(store=JsonFileStore(path), ...)")
+        refuse_positional(wrong, _BY_NAME)
+        check_parts(store, autosave, tokenizer, on_evict, index, clock)
         self._window: Final = duration_option(recency_window, "recency_window")
+        self._half_life: Final = half_life_option(half_life)
+        self._data_chars: Final = optional_count("data_chars", data_chars, "no limit")
         self._tokenizer: Final = estimate_tokens if tokenizer is None else tokenizer
         self._token_counts: Final = Counts()
         self._contents: Final = Contents(
-            limit=whole(limit, 0, least=1) or None,
+            limit=optional_count("limit", limit, "that of the document, or 500,"),
+            limits=limits_option(limits),
             window=self._window,
             index=WordIndex() if index is None else index,
         )
         self._saver: Final = Saver(
             self._contents, Clock(clock), store=store, autosave=autosave, on_evict=on_evict
         )
-        self.cache: Final = Cache(
-            duration_option(cache_ttl, "cache_ttl"),
-            now=self._saver.now,
-            lock=self._saver.short_lock,
-        )
+        lasts = duration_option(cache_ttl, "cache_ttl")
+        self.cache: Final = Cache(lasts, now=self._saver.now, lock=self._saver.short_lock)
         self.working: Final = Working(self.attach, duration_option(working_ttl, "working_ttl"))
         if store is not None and load:
             self.load()
@@ -146,45 +165,162 @@ class Memory:
     # Entries
 
     def remember(
-        self, key: str, data: Any, *, importance: float | None = None, ttl: _Duration = None
+        self,
+        key: str,
+        data: Any,
+        *wrong: Never,
+        importance: float | None = None,
+        ttl: _Duration = None,
+        pinned: bool | None = None,
+        meta: Mapping[str, Any] | None = None,
     ) -> Remembered:
         """Add an entry, or overwrite the one of its key, and say what happened.
 
         ``data`` is any JSON value, copied. ``importance`` is in [0, 1]: without one, a live key
         keeps its own and a new key gets 0.5. ``ttl`` is in seconds, or a ``timedelta``: without
-        one that is more than 0, the entry does not expire. Over the limit, a compaction runs at
+        one that is more than 0, the entry does not expire. Over a limit, a compaction runs at
         once, and the newcomer itself may be what goes.
 
-        Raises ``TypeError`` or ``ValueError`` for a key or data that cannot be saved, and then
-        changes nothing. What ``on_evict`` raises and, with autosave, the save, comes after the
-        change, which is then in memory.
+        ``pinned`` entries never go, and are first in every context; a key stays pinned until it
+        gets ``pinned=False``. ``meta`` is a JSON object, for tags and the like. Equal data under a
+        live key is counted (``repeats``) and keeps its ``meta`` and feedback; other data starts
+        anew.
+
+        Raises ``TypeError`` or ``ValueError`` for a key, data or meta that cannot be saved, and
+        ``ValueError`` for a pin when pins fill the limit; then nothing changes. What ``on_evict``
+        raises and, with autosave, the save, comes after the change, which is then in memory.
 
         >>> memory = Memory(limit=1)
         >>> _ = memory.remember("user:name", "Jakub", importance=0.9)
         >>> memory.remember("chat:1", "Nice weather.", importance=0.1).kept
         False
         """
+        if wrong:
+            raise TypeError(
+                "remember takes importance, ttl, pinned and meta by name: importance=0.9"
+            )
         key, line, is_json = checked_line(key, data)
-        given, lasts = in_unit_interval(importance), milliseconds(ttl)
+        check_length(key, line, is_json, self._data_chars)
+        known = Known.checked(importance, ttl, pinned, meta)
+        return self._saver.change(lambda change: self._put(change, key, line, is_json, known))
 
-        def remember(change: Change) -> Remembered:
-            def made(former: Entry | None) -> Entry:
-                inherited = DEFAULTS["importance"] if former is None else former.importance
-                return Entry(
-                    key,
-                    line,
-                    is_json,
-                    importance=inherited if given is None else given,
-                    created_ms=change.now if former is None else former.created_ms,
-                    updated_ms=change.now,
-                    expires_ms=expiry(change.now, lasts),
-                )
+    def add(
+        self,
+        data: Any,
+        *,
+        kind: str = "note",
+        importance: float | None = None,
+        ttl: _Duration = None,
+        pinned: bool | None = None,
+        meta: Mapping[str, Any] | None = None,
+    ) -> Remembered:
+        """Remember data that has no natural key, under ``kind`` and the next number.
 
-            entry = self._contents.put(change, made, key)
-            kept = self._contents.entries.get(key) is entry
-            return Remembered(entry, kept, change.compaction)
+        The number is one more than the highest that this kind ever had, and is never used again.
+        The other arguments are those of ``remember``. Raises ``ValueError`` for a kind that is
+        empty or has a colon in it.
 
-        return self._saver.change(remember)
+        >>> memory = Memory()
+        >>> memory.add("closes at ten").entry.key, memory.add("no tables left").entry.key
+        ('note:1', 'note:2')
+        """
+        check_kind(kind)
+        first, line, is_json = checked_line(f"{kind}:1", data)
+        check_length(first, line, is_json, self._data_chars)
+        known = Known.checked(importance, ttl, pinned, meta)
+        text = line.removeprefix(first)
+
+        def add(change: Change) -> Remembered:
+            key = self._contents.next_key(first[:-2])
+            return self._put(change, key, key + text, is_json, known)
+
+        return self._saver.change(add)
+
+    def _put(self, change: Change, key: str, line: str, is_json: bool, known: Known) -> Remembered:
+        entry = self._contents.put(
+            change, lambda former: known.entry(former, key, line, is_json, now=change.now), key
+        )
+        kept = self._contents.entries.get(key) is entry
+        return Remembered(entry, kept, change.compaction)
+
+    def update(
+        self,
+        key: str,
+        *,
+        importance: float | None = None,
+        ttl: _Duration | EllipsisType = ...,
+        pinned: bool | None = None,
+        meta: Mapping[str, Any] | None = None,
+    ) -> Entry | None:
+        """Change what is known about an entry, with its data, time and order as they are.
+
+        Only what is given changes. ``ttl`` counts from now, and ``ttl=None`` is no expiry;
+        ``meta={}`` removes it. Returns the entry, ``None`` if there is no live one. Raises
+        ``ValueError`` for a pin when pins fill the limit.
+
+        >>> memory = Memory()
+        >>> _ = memory.remember("user:name", "Jakub")
+        >>> memory.update("user:name", importance=1.0, pinned=True)
+        Entry(key='user:name', importance=1.0, pinned=True)
+        """
+        given = None if isinstance(ttl, EllipsisType) else ttl
+        known = Known.checked(importance, given, pinned, meta)
+        return self._amend(key, lambda entry, now: known.updated(entry, ttl is None, now=now))
+
+    def reinforce(self, key: str) -> Entry | None:
+        """Note that an entry helped: its feedback grows by one, up to 7, and ``used_at`` is now.
+
+        It changes neither data, importance and expiry nor time and order. Returns the entry,
+        ``None`` if there is no live one.
+        """
+        return self._amend(
+            key,
+            lambda entry, now: entry.replaced(
+                feedback=min(MOST_FEEDBACK, entry.feedback + 1), used_ms=now
+            ),
+        )
+
+    def demote(self, key: str) -> Entry | None:
+        """Note that an entry misled: its feedback falls by one, down to -7.
+
+        Else as ``reinforce``.
+        """
+        return self._amend(
+            key,
+            lambda entry, _: entry.replaced(feedback=max(-MOST_FEEDBACK, entry.feedback - 1)),
+        )
+
+    def _amend(self, key: str, make: Callable[[Entry, int], Entry]) -> Entry | None:
+        key = check_key(key)
+        return self._saver.change(
+            lambda change: self._contents.amend(change, key, lambda entry: make(entry, change.now))
+        )
+
+    def put_back(self, entries: Iterable[Entry]) -> tuple[Entry, ...]:
+        """Add entries as they are, times and all, where their key is free, in one change.
+
+        For entries that were evicted, say. Expired ones are left out. Returns those that were
+        added and, after any compaction, are still there. ``TypeError`` for anything else.
+        """
+        plain = plain_entries(entries)
+        return self._saver.change(lambda change: self._contents.put_back(change, plain))
+
+    def prune(self, where: Callable[[Entry], object]) -> tuple[Entry, ...]:
+        """Forget every live entry for which ``where(entry)`` is true, in one change.
+
+        ``where`` is called without a lock, oldest first; an entry that was changed meanwhile
+        stays. Returns what was forgotten.
+
+        >>> memory = Memory()
+        >>> _ = memory.remember("anna:city", "Brno"), memory.remember("jakub:city", "Prague")
+        >>> [entry.key for entry in memory.prune(lambda entry: entry.kind == "anna")]
+        ['anna:city']
+        """
+        check_callable("where", where)
+        asked = [entry for entry in self._oldest_first() if where(entry)]
+        pruned = self._saver.change(lambda change: self._contents.prune(change, asked))
+        self._saver.sweep()
+        return pruned
 
     def get(self, key: str, default: Any = None) -> Any:
         """The data of a live entry, as a fresh copy, or ``default``."""
@@ -200,7 +336,9 @@ class Memory:
         """Whether there is a live entry of that key; also ``key in memory``."""
         return self.entry(key) is not None
 
-    __contains__ = has
+    def __contains__(self, key: str | Entry) -> bool:
+        """``key in memory``, or for an entry whether its key is."""
+        return self.has(key.key if isinstance(key, Entry) else key)
 
     @property
     def size(self) -> int:
@@ -218,10 +356,16 @@ class Memory:
         """The live entries of this moment, oldest first; the loop may change the memory."""
         return iter(self._oldest_first())
 
-    def get_recent(self, n: int | float = 10) -> list[Entry]:
-        """The ``n`` newest live entries, newest first."""
+    def get_recent(
+        self, n: int | float = 10, *, where: Callable[[Entry], object] | None = None
+    ) -> list[Entry]:
+        """The ``n`` newest live entries, newest first, of those for which ``where`` is true."""
+        check_callable("where", where, optional=True)
         count = whole_option(n, "n", least=0)
-        return self._oldest_first()[::-1][:count]
+        newest_first = self._oldest_first()[::-1]
+        if where is None:
+            return newest_first[:count]
+        return list(islice(filter(where, newest_first), count))
 
     def _oldest_first(self) -> list[Entry]:
         return self._saver.look(lambda now: self._contents.entries.oldest_first(now=now))
@@ -263,16 +407,26 @@ class Memory:
                 compactions=self._contents.counters.compactions,
                 expired=self._contents.counters.expired,
                 evicted=self._contents.counters.evicted,
+                kinds=self._contents.entries.count_kinds(now=now),
             )
         )
 
     # Asking
 
-    def recall(self, query: str, *, limit: int | float = 5) -> list[Match]:
+    def recall(
+        self,
+        query: str,
+        *,
+        limit: int | float = 5,
+        where: Callable[[Match], object] | None = None,
+        half_life: _Duration = None,
+    ) -> list[Match]:
         """The entries that answer a question in words, best first, at most ``limit``.
 
-        Ordered by ``relevance * (0.5 + importance / 2) + 0.05 * freshness``, ties newer first.
-        Raises ``TypeError`` for a query that is not a ``str``.
+        Ordered by ``relevance * (0.5 + worth / 2) + 0.05 * freshness``, ties newer first, where a
+        ``half_life`` (that of the memory, or one for this call) makes old matches fade, to half of
+        their score at most. ``where`` is asked best first, without a lock, until enough matches
+        have passed. Raises ``TypeError`` for a query that is not a ``str``.
 
         >>> memory = Memory()
         >>> _ = memory.remember("user:name", "Jakub")
@@ -280,13 +434,15 @@ class Memory:
         ['Jakub']
         """
         check_str("query", query)
-        count = whole_option(limit, "recall_limit", least=0)
-        return best_matches(self._saver.look(lambda now: self._find(query, now)), count)
+        check_callable("where", where, optional=True)
+        count = whole_option(limit, "recall_limit", least=0, name="limit")
+        fading = self._half_life if half_life is None else half_life_option(half_life)
+        return best_matches(self._saver.look(partial(self._find, query, fading)), count, where)
 
-    def _find(self, query: str, now: int) -> list[Hit]:
-        answer = self._contents.search(query)
-        entries = self._contents.entries
-        return hits(answer, entries.serials, entries.by_serial, now=now, window=self._window)
+    def _find(self, query: str, half_life: float | None, now: int) -> list[Hit]:
+        answer, entries = self._contents.search(query), self._contents.entries
+        fading = Fading(now, self._window, half_life)
+        return hits(answer, entries.serials, entries.by_serial, fading)
 
     def get_context(
         self,
@@ -297,16 +453,19 @@ class Memory:
         format: Format | None = None,
         separator: str = "\n",
         header: str = "",
+        where: Callable[[Entry], object] | None = None,
+        half_life: _Duration = None,
     ) -> Context:
         """A text for a prompt, of at most ``token_budget`` tokens by the tokenizer's count of it.
 
-        Entries that match ``query`` come first, by recall score, then the others by retention;
-        one that does not fit is skipped, a smaller one after it may fit. The text has them oldest
-        first, ``format(entry)`` joined by ``separator``, after a ``header`` if there is one and
-        any entry fits. Everything in the text is counted. ``format`` makes a ``str`` of an
+        Pinned entries come first, then those that match ``query`` by recall score, then the others
+        by retention; one that does not fit is skipped, a smaller one after it may fit. The text has
+        them oldest first, ``format(entry)`` joined by ``separator``, after a ``header`` if there is
+        one and any entry fits. Everything in the text is counted. ``format`` makes a ``str`` of an
         ``Entry`` (default: ``key: data``, with data that is not a string as compact JSON).
         ``tokenizer`` gives the number of tokens of a ``str``, always the same of the same text
-        (default: the memory's).
+        (default: the memory's). Entries for which ``where`` is false count as not there; it is
+        called without a lock. ``half_life`` is as in ``recall``.
 
         Raises ``TypeError`` or ``ValueError`` for a budget that is not a finite number of at
         least 0, and ``TypeError`` for a tokenizer that returns no such number.
@@ -320,23 +479,31 @@ class Memory:
         """
         if query is not None:
             check_str("query", query)
-        check_callable("tokenizer", tokenizer, optional=True)
-        check_callable("format", format, optional=True)
+        for name, function in (("tokenizer", tokenizer), ("format", format), ("where", where)):
+            check_callable(name, function, optional=True)
+        fading = self._half_life if half_life is None else half_life_option(half_life)
+        count = self._tokenizer if tokenizer is None else tokenizer
+        shown = plain_line if format is None else format
 
-        def look(now: int) -> tuple[list[Entry], list[Hit], int]:
-            found = [] if query is None else self._find(query, now)
-            return self._contents.entries.oldest_first(now=now), found, now
+        def rank(now: int) -> Ranking:
+            found = [] if query is None else self._find(query, fading, now)
+            return Ranking(self._contents.entries.oldest_first(now=now), found, now, self._window)
 
-        entries, found, now = self._saver.look(look)
-        return pack(
-            entries,
-            lambda: list(best_first(entries, found, now=now, window=self._window)),
+        ranking = self._saver.look(rank)
+        if where is not None:
+            ranking = ranking.where(where)
+        context = pack(
+            ranking.entries,
+            lambda: list(ranking.best_first()),
             token_budget,
-            tokenizer=self._tokenizer if tokenizer is None else tokenizer,
-            format=plain_line if format is None else format,
+            tokenizer=count,
+            format=shown,
             separator=separator,
             header=header,
             counts=self._token_counts,
+        )
+        return context.explained_by(
+            lambda: ranking.explanation(context.entries, lambda entry: count(shown(entry)))
         )
 
     # The store and the document
@@ -429,7 +596,7 @@ class Memory:
         check_str("name", name)
         check_methods("section", section, ("dump", "restore", "clear"))
         self._saver.attach(name, section)
-        return _Attachment(name, self._contents, self._saver)
+        return SectionDoor(name, self._contents, self._saver)
 
     def _need_store(self, call: str) -> Store:
         if self._saver.store is None:
@@ -455,23 +622,3 @@ class Memory:
     def __repr__(self) -> str:
         stats = self.stats()
         return f"<Memory of {stats.size} entries, limit {stats.limit}>"
-
-
-class _Attachment:
-    """How the public side of a section reaches the memory, without keeping it alive."""
-
-    def __init__(self, name: str, contents: Contents, saver: Saver) -> None:
-        self._name = name
-        self._contents = contents
-        self._saver = saver
-
-    def read(self, see: Callable[[int], _T], /) -> _T:
-        return self._saver.look(see)
-
-    def change(self, make: Callable[[int], _T], /) -> _T:
-        return self._saver.change(
-            lambda change: self._contents.in_section(lambda: make(change.now))
-        )
-
-    def clear(self) -> None:
-        self._saver.change(lambda _: self._contents.clear_section(self._name))

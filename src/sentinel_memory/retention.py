@@ -30,13 +30,13 @@ def freshness(updated_ms: int, *, now: int, window: float) -> float:
     return fresh if fresh > 0 else 0.0
 
 
-def retention(importance: float, updated_ms: int, *, now: int, window: float) -> float:
+def retention(worth: float, updated_ms: int, *, now: int, window: float) -> float:
     """The retention of one entry: the higher, the more speaks for keeping it.
 
     >>> retention(0.5, 0, now=12_000, window=24_000)
     0.55
     """
-    return importance + FRESH_BONUS * freshness(updated_ms, now=now, window=window)
+    return worth + FRESH_BONUS * freshness(updated_ms, now=now, window=window)
 
 
 def retentions(entries: Sequence[Entry], *, now: int, window: float) -> list[float]:
@@ -50,12 +50,14 @@ def retentions(entries: Sequence[Entry], *, now: int, window: float) -> list[flo
         return 1.0 - (now - entry.updated_ms) / window > 0
 
     stale = bisect_left(entries, True, key=is_fresh)
-    found = [entry.importance for entry in entries[:stale]]
+    # Most entries have nothing beside their importance; asking that first is faster than ``worth``.
+    found = [entry.worth if entry.more else entry.importance for entry in entries[:stale]]
     found += [
-        entry.importance + FRESH_BONUS * (1.0 - (now - entry.updated_ms) / window)
+        (entry.worth if entry.more else entry.importance)
+        + FRESH_BONUS * (1.0 - (now - entry.updated_ms) / window)
         for entry in entries[stale:]
     ]
     if entries and now < entries[-1].updated_ms:  # a clock that went back
         future = bisect_right(entries, now, key=attrgetter("updated_ms"))
-        found[future:] = [entry.importance + FRESH_BONUS for entry in entries[future:]]
+        found[future:] = [entry.worth + FRESH_BONUS for entry in entries[future:]]
     return found

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, Final
+from typing import Any, Final, overload
 
 from ._basics.plain import dump_json, load_json, plain
 from ._basics.times import epoch_milliseconds, expiry, is_live
@@ -41,9 +41,17 @@ class Working:
         news = plain({**(mapping or {}), **fields}, _WHAT)
         self._memory.change(lambda now: self._section.merge(news, now=now))
 
-    def get(self) -> dict[str, Any]:
-        """The fields, as a fresh ``dict``; empty after ``working_ttl`` without a ``set``."""
-        return self._memory.read(lambda now: self._section.fields(now=now))
+    @overload
+    def get(self) -> dict[str, Any]: ...
+    @overload
+    def get(self, name: str, default: Any = None) -> Any: ...
+    def get(self, name: str | None = None, default: Any = None) -> Any:
+        """The fields, as a fresh ``dict``, or one of them, or ``default``.
+
+        Empty after ``working_ttl`` without a ``set``.
+        """
+        fields = self._memory.read(lambda now: self._section.fields(now=now))
+        return fields if name is None else fields.get(name, default)
 
     def clear(self) -> None:
         """Start anew."""

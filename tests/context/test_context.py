@@ -211,7 +211,7 @@ def test_any_other_number_is_a_budget(budget: Any, clock: FakeClock) -> None:
         (float("nan"), "returned nan"),
         (float("inf"), "returned inf"),
         (-1, "returned -1"),
-        ("5", "an object of type str"),
+        ("5", "a str of 1 characters"),
     ],
 )
 def test_a_tokenizer_that_returns_no_count_says_what_came_back_and_how_to_fix_it(

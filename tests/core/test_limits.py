@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from sentinel_memory import Memory, MemoryStore
+from sentinel_memory import DamagedStoreError, IgnoredValueWarning, Memory, MemoryStore
 from support.clocks import FakeClock
 
 
@@ -59,7 +60,8 @@ def test_an_explicit_limit_wins_over_that_of_the_document(clock: FakeClock) -> N
 def test_a_limit_that_is_not_a_number_in_its_range_leaves_it_to_the_document(
     given: Any, clock: FakeClock
 ) -> None:
-    memory = Memory(limit=given, clock=clock)
+    with nullcontext() if given is None else pytest.warns(IgnoredValueWarning):
+        memory = Memory(limit=given, clock=clock)
     assert memory.stats().limit == 500
     memory.restore(filled(10, clock).to_state())
     assert memory.stats().limit == 10
@@ -119,8 +121,6 @@ def test_what_expired_does_not_outlive_a_save(tmp_path: Path, clock: FakeClock) 
 def test_a_document_of_which_more_than_a_thousand_items_are_invalid_is_damaged(
     clock: FakeClock,
 ) -> None:
-    from sentinel_memory import DamagedStoreError
-
     memory = filled(2, clock)
     document = {"version": 1, "entries": [{"key": f"k{n}"} for n in range(1_000)]}
     assert memory.restore(document).dropped == 1_000

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import re
+import warnings
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from datetime import timedelta
 from decimal import Decimal
 from fractions import Fraction
@@ -9,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from sentinel_memory import DEFAULTS, Memory, MemoryStore
+from sentinel_memory import DEFAULTS, IgnoredValueWarning, Memory, MemoryStore
 from support.clocks import FakeClock
 
 NO_NUMBERS: list[Any] = [
@@ -36,13 +40,19 @@ def named(values: list[Any]) -> pytest.MarkDecorator:
     return pytest.mark.parametrize("junk", values, ids=repr_of)
 
 
+def ignored(value: Any) -> AbstractContextManager[Any]:
+    """A block in which the value is ignored: with a warning, unless it is ``None``."""
+    return nullcontext() if value is None else pytest.warns(IgnoredValueWarning, match="ignored")
+
+
 def repr_of(value: Any) -> str:
     return type(value).__name__ if type(value) is object else repr(value)[:20]
 
 
 @named([*NO_NUMBERS, *NOT_POSITIVE, 2.5, Fraction(5, 2), timedelta(seconds=5)])
-def test_a_limit_that_is_no_count_is_500(junk: Any) -> None:
-    assert Memory(limit=junk).stats().limit == 500
+def test_a_limit_that_is_not_a_count_is_500(junk: Any) -> None:
+    with ignored(junk):
+        assert Memory(limit=junk).stats().limit == 500
 
 
 @pytest.mark.parametrize(
@@ -56,9 +66,11 @@ def test_a_limit_is_a_whole_number_of_any_type(limit: Any, used: int) -> None:
 def test_an_importance_outside_0_to_1_is_the_default(junk: Any, clock: FakeClock) -> None:
     """0.5 for a new key; a live key keeps its own."""
     memory = Memory(clock=clock)
-    assert memory.remember("new", 1, importance=junk).entry.importance == 0.5
     memory.remember("live", 1, importance=0.8)
-    assert memory.remember("live", 2, importance=junk).entry.importance == 0.8
+    with ignored(junk):
+        assert memory.remember("new", 1, importance=junk).entry.importance == 0.5
+    with ignored(junk):
+        assert memory.remember("live", 2, importance=junk).entry.importance == 0.8
 
 
 @pytest.mark.parametrize("importance", [0, 0.0, -0.0, 1, 1.0, Fraction(1, 4), 0.3])
@@ -72,7 +84,8 @@ def test_an_importance_of_any_real_type_is_kept_as_a_float(
 
 @named([*NO_NUMBERS, *NOT_POSITIVE])
 def test_a_ttl_that_is_not_positive_is_no_expiry(junk: Any, clock: FakeClock) -> None:
-    assert Memory(clock=clock).remember("k", 1, ttl=junk).entry.expires_at is None
+    with ignored(junk):
+        assert Memory(clock=clock).remember("k", 1, ttl=junk).entry.expires_at is None
 
 
 @pytest.mark.parametrize(
@@ -113,9 +126,11 @@ def test_an_expiry_past_the_end_of_time_is_none(ttl: Any, expires: float | None)
 @named([*NO_NUMBERS, *NOT_POSITIVE])
 def test_junk_for_a_duration_is_the_default(junk: Any, clock: FakeClock) -> None:
     """A window of 24 hours, a cache of 5 minutes, a working state of 1 hour."""
-    memory = Memory(limit=1, clock=clock, recency_window=junk, cache_ttl=junk, working_ttl=junk)
+    with ignored(junk):
+        memory = Memory(limit=1, clock=clock, recency_window=junk, cache_ttl=junk, working_ttl=junk)
     memory.cache.put("k", 1)
-    memory.cache.put("own", 1, ttl=junk)
+    with ignored(junk):
+        memory.cache.put("own", 1, ttl=junk)
     memory.working.set(step=1)
     clock.tick(299.999)
     assert memory.cache.get("k") == memory.cache.get("own") == 1
@@ -151,8 +166,41 @@ def test_junk_for_a_count_is_the_default(junk: Any, clock: FakeClock) -> None:
     memory = Memory(clock=clock)
     for number in range(12):
         memory.remember(f"k:{number}", "word")
-    assert len(memory.get_recent(junk)) == 10
-    assert len(memory.recall("word", limit=junk)) == 5
+    with ignored(junk):
+        assert len(memory.get_recent(junk)) == 10
+    with ignored(junk):
+        assert len(memory.recall("word", limit=junk)) == 5
+
+
+def test_a_warning_names_the_option_and_what_is_used_at_the_callers_line() -> None:
+    """Before anything is changed, so that a program that makes it an error loses nothing."""
+    memory = Memory()
+    text: Any = "15m"
+    calls: list[tuple[Callable[[], object], str]] = [
+        (lambda: memory.remember("k", 1, ttl=text), "ttl must be a number of seconds above 0 or"),
+        (lambda: memory.remember("k", 1, importance=5), "importance must be a number from 0 to 1"),
+        (lambda: memory.recall("k", limit=-1), "limit must be a whole number of at least 0, not"),
+        (lambda: memory.get_recent(2.5), "n must be a whole number of at least 0, not 2.5"),
+        (lambda: memory.cache.put("k", 1, ttl=-5), "ttl must be a number of seconds above 0"),
+        (lambda: Memory(limit=0), "limit must be a whole number of at least 1, not 0; it is ign"),
+        (lambda: Memory(limits={"chat": 0}), "limits['chat'] must be a whole number of at least 1"),
+        (lambda: Memory(half_life=-1), "half_life must be a number of seconds above 0"),
+        (lambda: Memory(data_chars=0), "data_chars must be a whole number of at least 1, not 0"),
+        (lambda: Memory(cache_ttl=True), "the default, 300 s, is used"),
+        (lambda: memory.get_context(9, half_life=text), "not a str of 3 characters"),
+        (lambda: memory.update("k", importance=2), "importance must be a number from 0 to 1"),
+    ]
+    for call, message in calls:
+        with pytest.warns(IgnoredValueWarning, match=re.escape(message)) as caught:
+            call()
+        assert [warning.filename for warning in caught] == [__file__]
+    memory.forget("k")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for call, _ in calls:
+            with pytest.raises(IgnoredValueWarning):
+                call()
+    assert (len(memory), len(memory.cache)) == (0, 1)
 
 
 @pytest.mark.parametrize(("count", "found"), [(0, 0), (3.0, 3), (10**30, 12), (Fraction(2), 2)])
@@ -176,6 +224,9 @@ def test_the_defaults_are_in_one_read_only_table() -> None:
         "n": 10,
         "recall_limit": 5,
         "attempts": 100,
+        "limits": None,
+        "half_life": None,
+        "data_chars": None,
     }
     with pytest.raises(TypeError):
         DEFAULTS["limit"] = 7  # type: ignore[index]

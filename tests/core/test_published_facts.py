@@ -32,7 +32,14 @@ def test_the_restaurant_keeps_what_matters_and_the_latest_small_talk(clock: Fake
         "user:name",
     ]
     assert memory.stats() == Stats(
-        size=5, stored=5, limit=5, cache=0, compactions=3, expired=0, evicted=3
+        size=5,
+        stored=5,
+        limit=5,
+        cache=0,
+        compactions=3,
+        expired=0,
+        evicted=3,
+        kinds={"user": 2, "chat": 3},
     )
 
 

@@ -40,4 +40,6 @@ def brief(value: object) -> str:
         return "a number of hundreds of digits"
     if value is None or isinstance(value, (bool, int, float)):
         return repr(value)
+    if isinstance(value, str):
+        return f"a str of {len(value)} characters"
     return f"an object of type {type(value).__name__}"

@@ -23,24 +23,28 @@ class LazyHeap:
         self._items: list[tuple[Any, ...]] = []
         self._dead = 0
 
+    def lives(self, item: tuple[Any, ...]) -> bool:
+        """Whether an item is living."""
+        return item[-1] in self._living
+
     def push(self, item: tuple[Any, ...]) -> None:
         """Add an item, whose serial number is living."""
         heapq.heappush(self._items, item)
 
     def died(self) -> None:
-        """Note that one item is dead: its serial number has just left ``living``.
+        """Note that one item is dead now, as its serial number has just left ``living``.
 
         Once more than half of the items are dead, all of them are dropped.
         """
         self._dead += 1
         if self._dead > len(self._items) // 2 + 8:
-            self._items = [item for item in self._items if item[-1] in self._living]
+            self._items = [item for item in self._items if self.lives(item)]
             heapq.heapify(self._items)
             self._dead = 0
 
     def first(self) -> tuple[Any, ...] | None:
         """The smallest living item, or ``None``; it stays."""
-        while self._items and self._items[0][-1] not in self._living:
+        while self._items and not self.lives(self._items[0]):
             heapq.heappop(self._items)
             self._dead = max(0, self._dead - 1)
         return self._items[0] if self._items else None

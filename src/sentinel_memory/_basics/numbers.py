@@ -1,7 +1,8 @@
 """The one rule for numbers, and the defaults of a memory in one table.
 
 A numeric option that is not a finite real number in its range is ignored and the documented
-default is used; it is never clamped. ``bool`` is not a number. Zero is one where the range has it.
+default is used; it is never clamped, and never silent: an ``IgnoredValueWarning`` says so at the
+caller's line. ``bool`` is not a number. Zero is one where the range has it. ``None`` is not given.
 """
 
 from __future__ import annotations
@@ -12,13 +13,22 @@ from numbers import Real
 from types import MappingProxyType
 from typing import Any, Final
 
+from .checks import brief
+
 __all__ = [
     "DEFAULTS",
+    "IgnoredValueWarning",
     "finite_real",
     "in_unit_interval",
+    "warn_ignored",
     "whole",
     "whole_option",
 ]
+
+
+class IgnoredValueWarning(UserWarning):
+    """The value of an option was not in its range, so it was ignored and the default is used."""
+
 
 DEFAULTS: Final[Mapping[str, Any]] = MappingProxyType(
     {
@@ -31,11 +41,15 @@ DEFAULTS: Final[Mapping[str, Any]] = MappingProxyType(
         "n": 10,
         "recall_limit": 5,
         "attempts": 100,
+        "limits": None,
+        "half_life": None,
+        "data_chars": None,
     }
 )
 """What each numeric option is when it is not given: durations in seconds, counts as whole numbers.
 
-``recall_limit`` is the ``limit`` of ``recall``; a ``ttl`` of ``None`` is no expiry.
+``recall_limit`` is the ``limit`` of ``recall``; ``None`` is no expiry, no limits of kinds, no
+fading and no longest data.
 
 >>> DEFAULTS["limit"], DEFAULTS["recency_window"]
 (500, 86400)
@@ -72,6 +86,33 @@ def whole(value: object, default: int, *, least: int) -> int:
     return int(number)
 
 
-def whole_option(value: object, default: str, *, least: int) -> int:
-    """A count, or the default of that name."""
-    return whole(value, int(DEFAULTS[default]), least=least)
+def whole_option(value: object, default: str, *, least: int, name: str = "") -> int:
+    """A count, or with a warning the default of that name; ``name`` if the option has another."""
+    number = whole(value, least - 1, least=least)
+    if number >= least:
+        return number
+    used = int(DEFAULTS[default])
+    if value is not None:
+        wanted = f"a whole number of at least {least}"
+        warn_ignored(name or default, value, wanted, f"the default, {used},")
+    return used
+
+
+def warn_ignored(name: str, value: object, wanted: str, instead: str) -> None:
+    """Warn, at the line that called the package, that the value of an option is ignored.
+
+    ``instead`` says what is used. Call this before any lock is taken and anything is changed: a
+    program may make the warning an error.
+    """
+    import inspect  # heavy, and needed for a mistake only
+    import warnings
+
+    package = __name__.partition(".")[0]
+    level, frame = 1, inspect.currentframe()
+    while frame is not None and frame.f_globals.get("__name__", "").partition(".")[0] == package:
+        level, frame = level + 1, frame.f_back
+    warnings.warn(
+        f"{name} must be {wanted}, not {brief(value)}; it is ignored, and {instead} is used",
+        IgnoredValueWarning,
+        stacklevel=level,
+    )

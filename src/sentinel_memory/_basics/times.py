@@ -7,9 +7,10 @@ import time
 from datetime import timedelta
 from typing import Final
 
-from .numbers import DEFAULTS, finite_real
+from .numbers import DEFAULTS, finite_real, warn_ignored
 
 __all__ = [
+    "DURATION",
     "LAST_EXPIRY",
     "duration_option",
     "epoch_milliseconds",
@@ -18,6 +19,9 @@ __all__ = [
     "milliseconds",
     "system_clock",
 ]
+
+DURATION: Final = "a number of seconds above 0 or a timedelta"
+"""What a duration must be, in the words of a warning."""
 
 LAST_EXPIRY: Final = 8_640_000_000_000_000
 """The last epoch millisecond at which anything expires (the end of ECMAScript's time range)."""
@@ -42,9 +46,13 @@ def milliseconds(value: object) -> float | None:
         return math.inf
 
 
-def duration_option(value: object, default: str) -> float:
-    """A duration in milliseconds, or the default of that name."""
-    return milliseconds(value) or DEFAULTS[default] * 1000.0
+def duration_option(value: object, name: str) -> float:
+    """A duration in milliseconds, or with a warning the default of that name."""
+    found = milliseconds(value)
+    if found is None and value is not None:
+        warn_ignored(name, value, DURATION, f"the default, {DEFAULTS[name]} s,")
+    default: float = DEFAULTS[name] * 1000.0
+    return found or default
 
 
 def expiry(now: int, duration: float | None) -> int | None:

@@ -6,16 +6,18 @@ When an eviction is due is decided here (``_compact``); who goes is decided in `
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
-from typing import Any, NamedTuple, TypeVar
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, TypeVar
 
 from .._basics.numbers import DEFAULTS
-from ..document import RESERVED, VERSION, Section, State
+from ..document import RESERVED, Section
 from ..entry import Entry
 from ..recall.protocol import RecallIndex
-from ..results import Cause, Compaction, Events, LoadResult
-from ..retention import retention
-from .entries import EntrySet, FollowingIndex
+from ..results import Compaction, Events, LoadResult
+from .changes import Change, Counters, Snapshot
+from .entries import EntrySet
+from .following import FollowingIndex
+from .limits import Room, number_of
 from .reading import (
     Document,
     goes_with,
@@ -24,65 +26,12 @@ from .reading import (
     rejected_section,
     restored,
     section_text,
-    storable,
     stored_forms,
 )
 
-__all__ = ["Change", "Contents", "Counters", "Snapshot"]
+__all__ = ["Contents"]
 
 _T = TypeVar("_T")
-
-
-class Counters(NamedTuple):
-    """The numbers of compactions, and of entries that they removed, since the memory was made."""
-
-    compactions: int = 0
-    expired: int = 0
-    evicted: int = 0
-
-    def after(self, compaction: Compaction) -> Counters:
-        """The counters after one more compaction."""
-        return Counters(
-            self.compactions + 1,
-            self.expired + len(compaction.expired),
-            self.evicted + len(compaction.evicted),
-        )
-
-
-class Change:
-    """One change under way: the time of its call, and what it has caused so far."""
-
-    __slots__ = ("compaction", "compactions", "now", "removed")
-
-    def __init__(self, now: int) -> None:
-        self.now = now
-        self.compaction: Compaction | None = None  # the automatic one, if there was one
-        self.compactions = 0
-        self.removed: list[tuple[Cause, Entry]] = []
-
-
-class Snapshot(NamedTuple):
-    """The contents at one moment, cheap to take: what is saved, and what an undo puts back."""
-
-    changes: int  # how many changes are in it
-    limit: int
-    entries: list[Entry]
-    sections: dict[str, str]  # as JSON text
-    unknown: dict[str, str]
-    rejected: list[Any]
-    counters: Counters
-
-    def document(self) -> State:
-        """The snapshot as a document; takes long, and needs no lock."""
-        state: State = {"version": VERSION}
-        if self.limit != DEFAULTS["limit"]:
-            state["limit"] = self.limit
-        state["entries"] = [entry.to_state() for entry in self.entries]
-        for texts in (self.sections, self.unknown):
-            state.update((name, json.loads(text)) for name, text in texts.items())
-        if self.rejected:
-            state["rejected"] = storable(self.rejected)
-        return state
 
 
 class Contents:
@@ -93,10 +42,20 @@ class Contents:
     everything whole again from the entries.
     """
 
-    def __init__(self, *, limit: int | None, window: float, index: RecallIndex) -> None:
+    def __init__(
+        self,
+        *,
+        limit: int | None,
+        limits: Mapping[str, int] | None,
+        window: float,
+        index: RecallIndex,
+    ) -> None:
+        # What is not given, the document may say.
+        self._given_limit, self._given_limits = limit, limits
         self.limit: int = DEFAULTS["limit"] if limit is None else limit
-        self._given_limit = limit  # None: the document may say another one
-        self.entries = EntrySet(window)
+        self.limits: Mapping[str, int] = {} if limits is None else dict(limits)
+        self.numbers: dict[str, int] = {}  # by kind, the highest number that ``add`` must pass
+        self.entries = EntrySet(window, self.limits)
         self.sections: dict[str, Section] = {}
         self.rejected: list[Any] = []
         self.counters = Counters()
@@ -132,23 +91,16 @@ class Contents:
             name: json.dumps(section.dump(now=now), allow_nan=False)
             for name, section in self.sections.items()
         }
-        rejected = list(self.rejected)
-        return Snapshot(
-            self.changes,
-            self.limit,
-            entries,
-            sections,
-            dict(self._unknown),
-            rejected,
-            self.counters,
-        )
+        rules = self.limit, self.limits, dict(self.numbers)
+        aside = dict(self._unknown), list(self.rejected)
+        return Snapshot(self.changes, *rules, entries, sections, *aside, self.counters)
 
     # Changing
 
     def repair(self) -> None:
         """Make whole what an exception in the middle of a change has left."""
         self.changes += 1  # the change may have come as far as the entries
-        self.entries = EntrySet(self._window, self.entries.stored())
+        self.entries = EntrySet(self._window, self.limits, self.entries.stored())
         self._index.repair(self.entries)
         self.half_made = False
 
@@ -160,6 +112,8 @@ class Contents:
         former = self.entries.get(key)
         is_live = former is not None and former.is_live(change.now)
         entry = make(former if is_live else None)
+        if entry.pinned:
+            self._need_room_for_pin(entry, change.now)
         self.half_made = True
         try:
             self._index.exchange(former, entry)
@@ -169,16 +123,102 @@ class Contents:
         self.changes += 1
         self.entries.put(entry)
         self._index.done()
-        if former is not None:
+        if entry.repeats > 1:
+            change.repeated.append(entry)
+        elif former is not None:
             change.removed.append(("replaced" if is_live else "expired", former))
-        if len(self.entries) > self.limit:
-            change.compaction = self._compact(change)
+        self._note_number(entry)
+        self._compact_if_over(change)
         self._tell(change)
         self.half_made = False
         return entry
 
+    def amend(self, change: Change, key: str, make: Callable[[Entry], Entry]) -> Entry | None:
+        """Put ``make(entry)`` in place of the live entry of that key; ``None`` if there is none.
+
+        Data, time and order stay, and so does the index.
+        """
+        former = self.entries.live(key, now=change.now)
+        if former is None:
+            return None
+        entry = make(former)
+        if entry == former:
+            return former
+        if entry.pinned and not former.pinned:
+            self._need_room_for_pin(entry, change.now)
+        self.half_made = True
+        self.changes += 1
+        self.entries.amend(entry)
+        self.half_made = False
+        return entry
+
+    def put_back(self, change: Change, entries: Iterable[Entry]) -> tuple[Entry, ...]:
+        """Add entries as they are where their key is free; those that are there at the end."""
+        added = []
+        for entry in entries:
+            former = self.entries.get(entry.key)
+            if not entry.is_live(change.now) or (former and former.is_live(change.now)):
+                continue
+            self.half_made = True
+            try:
+                self._index.exchange(former, entry)
+            except BaseException:
+                self.half_made = not self._index.is_whole
+                raise
+            self.changes += 1
+            self.entries.put(entry)
+            self._index.done()
+            self._note_number(entry)
+            self.half_made = False
+            added.append(entry)
+        if added:
+            self.half_made = True
+            self._compact_if_over(change)
+            self._tell(change)
+            self.half_made = False
+        return tuple(entry for entry in added if self.entries.get(entry.key) is entry)
+
+    def prune(self, change: Change, asked: Iterable[Entry]) -> tuple[Entry, ...]:
+        """Forget those of some entries that are still there as they were."""
+        pruned = [entry for entry in asked if self.entries.get(entry.key) is entry]
+        for entry in pruned:
+            self._forget(change, entry.key)
+        if pruned:
+            self._tell(change)
+        return tuple(pruned)
+
+    def next_key(self, kind: str) -> str:
+        """The key of that kind with the next number, which was never given before."""
+        if kind not in self.numbers:
+            of_kind = (number_of(entry, kind) for entry in self.entries.stored())
+            self.numbers[kind] = max(of_kind, default=0)
+        return f"{kind}:{self.numbers[kind] + 1}"
+
+    def _note_number(self, entry: Entry) -> None:
+        if self.numbers and (kind := entry.kind) in self.numbers:
+            self.numbers[kind] = max(self.numbers[kind], number_of(entry, kind))
+
+    def _need_room_for_pin(self, entry: Entry, now: int) -> None:
+        key, kind = entry.key, entry.kind
+        if self.entries.count_pins(without=key, now=now) >= self.limit:
+            raise ValueError(
+                f"{key!r} cannot be pinned: all {self.limit} places of the limit are pinned;"
+                " unpin or forget one first"
+            )
+        most = self.limits.get(kind)
+        if most is not None and self.entries.count_pins(kind, without=key, now=now) >= most:
+            raise ValueError(
+                f"{key!r} cannot be pinned: all {most} places of the kind {kind!r} are pinned;"
+                " unpin or forget one first"
+            )
+
     def forget(self, change: Change, key: str) -> bool:
         """Remove the entry of that key and what loads rejected under it; whether it was live."""
+        went = self._forget(change, key)
+        self._tell(change)
+        return went
+
+    def _forget(self, change: Change, key: str) -> bool:
         entry = self.entries.get(key)
         is_last = len(self.entries) == (entry is not None)
         rejected = [raw for raw in self.rejected if not goes_with(raw, key, is_last=is_last)]
@@ -192,7 +232,6 @@ class Contents:
         if entry is not None:
             self._remove(key)
             change.removed.append(("forgotten" if is_live else "expired", entry))
-        self._tell(change)
         self.half_made = False
         return is_live
 
@@ -202,7 +241,8 @@ class Contents:
         self.changes += 1
         former = self.entries.stored()
         self._index.follow(former, ())
-        self.entries = EntrySet(self._window)
+        self.entries = EntrySet(self._window, self.limits)
+        self.numbers = {}
         self._index.done()
         self._unknown = {}
         self.rejected = []
@@ -281,17 +321,22 @@ class Contents:
         try:
             rejected = list(document.rejected)
             self.limit = self._limit_of(document)
+            given = self._given_limits
+            self.limits = document.limits if given is None else given
             # What there is no room for is taken out before anything is put in order or indexed.
             fitting, removed = self._fitting(document.entries, change)
             self._index.follow(before.entries, fitting)
-            self.entries = EntrySet(self._window, fitting)
+            self.entries = EntrySet(self._window, self.limits, fitting)
+            self.numbers = dict(document.numbers)
+            for entry in fitting if self.numbers else ():
+                self._note_number(entry)
             for name, section in self.sections.items():
                 if name in document.sections:
                     rejected += restored(name, section, document.sections[name], now)
                 else:
                     section.clear()
         except BaseException:
-            self.put_back(before, now=now)
+            self.undo(before, now=now)
             raise
         self._index.done()
         self._unknown = unknown
@@ -303,13 +348,14 @@ class Contents:
         self.last_load = LoadResult(*counts, tuple(rejected), removed, altered)
         return self.last_load
 
-    def put_back(self, before: Snapshot, *, now: int) -> None:
+    def undo(self, before: Snapshot, *, now: int) -> None:
         """Be as in the snapshot again: the one way to undo."""
         self.half_made = True
         self._index.follow(self.entries.stored(), before.entries, later=True)
-        self.entries = EntrySet(self._window, before.entries)
+        self.limit, self.limits = before.limit, before.limits
+        self.numbers = dict(before.numbers)
+        self.entries = EntrySet(self._window, self.limits, before.entries)
         self._index.done()
-        self.limit = before.limit
         self._unknown = dict(before.unknown)
         self.rejected = list(before.rejected)
         self.counters = before.counters
@@ -326,39 +372,47 @@ class Contents:
         self.entries.remove(key)
         self._index.done()
 
+    def _compact_if_over(self, change: Change) -> None:
+        if len(self.entries) > self.limit or self.entries.kinds_over_limit():
+            change.compaction = self._compact(change)
+
     def _compact(self, change: Change) -> Compaction:
-        """Remove what has expired, and over the limit the entries of lowest retention."""
-        expired = self.entries.expired(now=change.now)
+        """Remove what has expired, then what is over a limit: the entries of lowest retention.
+
+        First those of the kinds that are over their own limit, then of all. Pinned entries stay.
+        """
+        now = change.now
+        expired = self.entries.expired(now=now)
         for entry in expired:
             self._remove(entry.key)
         evicted = []
+        for kind in sorted(self.entries.kinds_over_limit()):
+            while kind in self.entries.kinds_over_limit():
+                first = self.entries.first_to_go_of(kind, now=now)
+                if first is None:
+                    break
+                self._remove(first.key)
+                evicted.append(first)
         while len(self.entries) > self.limit:
-            entry = self.entries.first_to_go(now=change.now)
-            self._remove(entry.key)
-            evicted.append(entry)
+            first = self.entries.first_to_go(now=now)
+            if first is None:
+                break
+            self._remove(first.key)
+            evicted.append(first)
         return self._compacted(change, expired, evicted)
 
     def _fitting(
         self, entries: list[Entry], change: Change
     ) -> tuple[list[Entry], Compaction | None]:
-        """The entries of a document that there is room for, and what a compaction takes out.
+        """The entries of a document that there is room for, and what had to go.
 
         The same as ``_compact`` would take, found by one sort: of very many, few may fit.
         """
-        if len(entries) <= self.limit:
+        room = Room(self.limit, self.limits, self._window)
+        if room.is_enough_for(entries):
             return entries, None
-        expired = [entry for entry in entries if not entry.is_live(change.now)]
-        live = [entry for entry in entries if entry.is_live(change.now)]
-        kept = {id(entry): self._retention(entry, change.now) for entry in live}
-        # Between equals the older one goes; a sort keeps those of one millisecond in their order.
-        order = sorted(live, key=lambda entry: (kept[id(entry)], entry.updated_ms))
-        evicted = order[: max(0, len(live) - self.limit)]
-        gone = set(map(id, evicted))
-        fitting = [entry for entry in live if id(entry) not in gone]
+        fitting, expired, evicted = room.fitting(entries, now=change.now)
         return fitting, self._compacted(change, expired, evicted)
-
-    def _retention(self, entry: Entry, now: int) -> float:
-        return retention(entry.importance, entry.updated_ms, now=now, window=self._window)
 
     def _compacted(self, change: Change, expired: list[Entry], evicted: list[Entry]) -> Compaction:
         compaction = Compaction(tuple(expired), tuple(evicted))
@@ -380,7 +434,7 @@ class Contents:
     def _tell(self, change: Change) -> None:
         """Tell the sections that observe, before the change is saved."""
         observers = [section for section in self.sections.values() if hasattr(section, "observe")]
-        if observers and (change.removed or change.compactions):
-            events = Events(tuple(change.removed), change.compactions)
+        if observers and (change.removed or change.compactions or change.repeated):
+            events = Events(tuple(change.removed), change.compactions, tuple(change.repeated))
             for section in observers:
                 section.observe(events, now=change.now)

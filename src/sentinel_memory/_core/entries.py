@@ -6,34 +6,65 @@ No lock, no clock, no store: the caller passes ``now`` and keeps other threads o
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
-from contextlib import suppress
+from collections import Counter
+from collections.abc import Iterable, Mapping
 from operator import attrgetter
+from typing import Any
 
 from .._basics.heap import LazyHeap
 from ..entry import Entry
-from ..recall.protocol import RecallIndex
 from .eviction import EvictionOrder
 
-__all__ = ["EntrySet", "FollowingIndex"]
+__all__ = ["EntrySet"]
+
+
+class _Expiries(LazyHeap):
+    """The expiries of entries: ``(expiry, serial)``, living while the entry has that expiry."""
+
+    __slots__ = ("_entries",)
+
+    def __init__(self, entries: Mapping[int, Entry]) -> None:
+        super().__init__(entries)
+        self._entries = entries
+
+    def lives(self, item: tuple[Any, ...]) -> bool:
+        entry = self._entries.get(item[-1])
+        return entry is not None and entry.expires_ms == item[0]
+
+
+class _Kind:
+    """The entries of a kind with a limit of its own: how many are stored, and who goes first."""
+
+    def __init__(self, limit: int, order: EvictionOrder) -> None:
+        self.limit = limit
+        self.order = order
+        self.count = 0
 
 
 class EntrySet:
     """Entries by key, each with a serial number that says when it was last remembered.
 
     ``by_serial`` is the truth, and everything else follows from it: the keys, the order of expiry,
-    the order of eviction. Each change touches the truth first and in single steps, so that after an
-    interruption at any line a new set of ``stored()`` is whole.
+    the orders of eviction. Each change touches the truth first and in single steps, so that after
+    an interruption at any line a new set of ``stored()`` is whole.
+
+    Pinned entries stand in no order of eviction. There is one order of all others, and one more for
+    each kind in ``limits``.
     """
 
-    def __init__(self, window: float, entries: Iterable[Entry] = ()) -> None:
-        self._window = window
+    def __init__(
+        self, window: float, limits: Mapping[str, int], entries: Iterable[Entry] = ()
+    ) -> None:
         self._last_serial = 0
         self.by_serial: dict[int, Entry] = {}
         self.serials: dict[str, int] = {}
-        # Both know by the same dict which serial numbers are living.
-        self._expiries = LazyHeap(self.by_serial)  # (expiry, serial)
+        # All of these know by the same dict which serial numbers are living.
+        self._expiries = _Expiries(self.by_serial)
         self._order = EvictionOrder(self.by_serial, window)
+        self._kinds = {
+            kind: _Kind(limit, EvictionOrder(self.by_serial, window))
+            for kind, limit in limits.items()
+        }
         self._newest = -math.inf  # the latest time that an entry had
         self._by_time = True  # whether entries came in the order of their times
         for entry in entries:
@@ -70,6 +101,18 @@ class EntrySet:
             return len(self.by_serial)
         return sum(entry.is_live(now) for entry in self.by_serial.values())
 
+    def count_kinds(self, *, now: int) -> dict[str, int]:
+        """How many are live of each kind."""
+        return dict(Counter(entry.kind for entry in self.by_serial.values() if entry.is_live(now)))
+
+    def count_pins(self, kind: str | None = None, *, without: str, now: int) -> int:
+        """How many live entries are pinned, of one kind or of all, that of one key not counted."""
+        return sum(
+            entry.pinned and entry.is_live(now) and entry.key != without
+            for entry in self.by_serial.values()
+            if kind is None or entry.kind == kind
+        )
+
     def oldest_first(self, *, now: int) -> list[Entry]:
         """The live entries; those of one millisecond in the order in which they were remembered."""
         live = list(self.by_serial.values())
@@ -81,16 +124,28 @@ class EntrySet:
 
     def expired(self, *, now: int) -> list[Entry]:
         """The expired entries, in the order in which they were last remembered."""
-        if self._all_live(now):
-            return []
-        return [entry for entry in self.by_serial.values() if not entry.is_live(now)]
+        items = []
+        while (first := self._expiries.first()) and first[0] <= now:
+            items.append(first)
+            self._expiries.pop()
+        for item in items:
+            self._expiries.push(item)
+        # An entry whose expiry was changed back stands there twice.
+        return [self.by_serial[serial] for serial in sorted({item[-1] for item in items})]
 
-    def first_to_go(self, *, now: int) -> Entry:
-        """The entry of the lowest retention; ``LookupError`` if there is none."""
+    def first_to_go(self, *, now: int) -> Entry | None:
+        """The entry of the lowest retention; ``None`` if all that there are is pinned."""
         serial = self._order.first_to_go(now=now)
-        if serial is None:
-            raise LookupError("there is no entry that could go")
-        return self.by_serial[serial]
+        return None if serial is None else self.by_serial[serial]
+
+    def first_to_go_of(self, kind: str, *, now: int) -> Entry | None:
+        """The entry of the lowest retention of a kind with a limit; ``None`` as above."""
+        serial = self._kinds[kind].order.first_to_go(now=now)
+        return None if serial is None else self.by_serial[serial]
+
+    def kinds_over_limit(self) -> list[str]:
+        """The kinds that have more entries than their own limit."""
+        return [name for name, kind in self._kinds.items() if kind.count > kind.limit]
 
     def put(self, entry: Entry) -> None:
         """Add an entry as the last remembered one, or replace the one of its key."""
@@ -102,9 +157,29 @@ class EntrySet:
         self.serials[entry.key] = serial
         self._by_time = self._by_time and entry.updated_ms >= self._newest
         self._newest = max(self._newest, entry.updated_ms)
-        self._order.add(serial, entry.importance, entry.updated_ms)
+        if self._kinds and (kind := self._kinds.get(entry.kind)) is not None:
+            kind.count += 1
+        if not entry.pinned:
+            for order in self._orders_of(entry):
+                order.add(serial, entry.worth, entry.updated_ms)
         if entry.expires_ms is not None:
             self._expiries.push((entry.expires_ms, serial))
+
+    def amend(self, entry: Entry) -> None:
+        """Replace the entry of its key by one of the same time, in its place."""
+        serial = self.serials[entry.key]
+        former = self.by_serial[serial]
+        self.by_serial[serial] = entry
+        for order in self._orders_of(entry):
+            if not former.pinned:
+                order.leave(serial, former.worth)
+            if not entry.pinned:
+                order.add(serial, entry.worth, entry.updated_ms)
+        if entry.expires_ms != former.expires_ms:
+            if former.expires_ms is not None:
+                self._expiries.died()
+            if entry.expires_ms is not None:
+                self._expiries.push((entry.expires_ms, serial))
 
     def remove(self, key: str) -> None:
         """Take out the entry of that key, live or expired, if there is one."""
@@ -116,121 +191,20 @@ class EntrySet:
         """How many items each part holds, the dead ones too: what must not grow without end."""
         return {**self._order.sizes(), "expiries": len(self._expiries)}
 
+    def _orders_of(self, entry: Entry) -> list[EvictionOrder]:
+        kind = self._kinds.get(entry.kind) if self._kinds else None
+        return [self._order] if kind is None else [self._order, kind.order]
+
     def _let_go(self, serial: int) -> None:
         entry = self.by_serial.pop(serial)
-        self._order.discard(entry.importance)
+        for order in self._orders_of(entry):
+            order.discard(serial, None if entry.pinned else entry.worth)
+        if self._kinds and (kind := self._kinds.get(entry.kind)) is not None:
+            kind.count -= 1
         if entry.expires_ms is not None:
             self._expiries.died()
 
     def _all_live(self, now: int) -> bool:
+        """Whether nothing has expired."""
         first = self._expiries.first()
         return first is None or now < first[0]
-
-
-class FollowingIndex:
-    """A recall index that follows the entries, also when it refuses one or is interrupted.
-
-    ``_waiting`` has the entries that the index has yet to take; ``_touched`` the keys of a change
-    that is under way, whose postings may be half made.
-    """
-
-    def __init__(self, index: RecallIndex) -> None:
-        self._index = index
-        self._waiting: dict[str, Entry] = {}
-        self._touched: dict[str, None] = {}
-
-    @property
-    def is_whole(self) -> bool:
-        """Whether no change of the index was left in the middle."""
-        return not self._touched
-
-    def exchange(self, former: Entry | None, entry: Entry) -> None:
-        """Take ``entry`` in place of ``former``. If the index refuses it, nothing changes."""
-        self._touched[entry.key] = None
-        if former is not None:
-            self._discard(former.key)
-        try:
-            self._index.add(entry)
-        except BaseException:
-            self._index.discard(entry.key)
-            if former is not None:
-                self._waiting[former.key] = former
-                self._try_waiting()
-            self._touched.clear()
-            raise
-        # Still touched: the caller puts the entry into its set, and calls ``done``.
-
-    def discard(self, key: str) -> None:
-        """Forget the entry of that key; the caller removes it from its set, and calls ``done``."""
-        self._touched[key] = None
-        self._discard(key)
-
-    def done(self) -> None:
-        """Note that the set has followed."""
-        self._touched.clear()
-
-    def follow(
-        self, former: Iterable[Entry], entries: Iterable[Entry], *, later: bool = False
-    ) -> None:
-        """Hold ``entries`` instead of ``former``; entries that are in both are left as they are.
-
-        The caller exchanges its set, and calls ``done``. What the index raises if it refuses an
-        entry is raised, and the caller follows back with ``later``: then an entry that is refused
-        is taken as soon as the index takes it.
-        """
-        before = {entry.key: entry for entry in former}
-        after = {entry.key: entry for entry in entries}
-        gone = [key for key, entry in before.items() if not _is_same(entry, after.get(key))]
-        gone += self._touched
-        # All that will be touched is noted before the first of it is.
-        self._touched = dict.fromkeys([*gone, *(key for key in after if key not in before)])
-        for key in gone:
-            self._discard(key)
-        # Oldest first, the order in which an index meets entries as they are remembered.
-        for entry in sorted(after.values(), key=attrgetter("updated_ms")):
-            if entry.key in self._touched:
-                self._waiting[entry.key] = entry
-        if later:
-            self._try_waiting()
-        else:
-            self.take_waiting()
-
-    def repair(self, entries: EntrySet) -> None:
-        """Follow ``entries`` again where a change was left in the middle."""
-        for key in list(self._touched):
-            self._discard(key)
-            entry = entries.get(key)
-            if entry is not None:
-                self._waiting[key] = entry
-        self._touched.clear()
-        self._try_waiting()
-
-    def take_waiting(self) -> None:
-        """Give the index what it has yet to take; what it raises is raised."""
-        for key in list(self._waiting):
-            try:
-                self._index.add(self._waiting[key])
-            except BaseException:
-                self._index.discard(key)
-                raise
-            del self._waiting[key]
-        self._waiting.clear()  # also gives back the room that a load took
-
-    def search(self, query: str) -> object:
-        """What the index answers, after it has taken what it has yet to take."""
-        if self._waiting:
-            self.take_waiting()
-        return self._index.search(query)
-
-    def _discard(self, key: str) -> None:
-        self._waiting.pop(key, None)
-        self._index.discard(key)
-
-    def _try_waiting(self) -> None:
-        """Take what is waiting, if the index works now; otherwise when it is asked a question."""
-        with suppress(Exception):
-            self.take_waiting()
-
-
-def _is_same(entry: Entry, other: Entry | None) -> bool:
-    return entry is other or (other is not None and entry.line == other.line and entry == other)

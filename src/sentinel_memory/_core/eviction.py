@@ -37,8 +37,8 @@ The simpler way is useless where all weights differ, and callers pass weights th
 from __future__ import annotations
 
 import math
-from collections.abc import Container, Iterator
-from typing import Final
+from collections.abc import Container, Iterator, Mapping
+from typing import Any, Final
 
 from .._basics.heap import LazyHeap
 from ..retention import FRESH_BONUS, freshness, retention
@@ -46,6 +46,29 @@ from ..retention import FRESH_BONUS, freshness, retention
 __all__ = ["EvictionOrder"]
 
 _SAME_PACE: Final = 8  # units in the last place; more compares more heads by the formula
+
+
+class _Group(LazyHeap):
+    """The items of one weight by age: ``(updated, serial)``.
+
+    ``moved`` is shared by all groups: the weight of each item that has changed its weight while it
+    was here, ``None`` if it has left. Such an item may still stand in the group of a former weight.
+    """
+
+    __slots__ = ("_moved", "_weight")
+
+    def __init__(
+        self, living: Container[int], moved: Mapping[int, float | None], weight: float
+    ) -> None:
+        super().__init__(living)
+        self._moved = moved
+        self._weight = weight
+
+    def lives(self, item: tuple[Any, ...]) -> bool:
+        serial = item[-1]
+        if self._moved and serial in self._moved and self._moved[serial] != self._weight:
+            return False
+        return serial in self._living
 
 
 class EvictionOrder:
@@ -59,7 +82,8 @@ class EvictionOrder:
     def __init__(self, living: Container[int], window: float) -> None:
         self._living = living
         self._window = window
-        self._groups: dict[float, LazyHeap] = {}  # by weight: (updated, serial)
+        self._groups: dict[float, _Group] = {}  # by weight
+        self._moved: dict[int, float | None] = {}  # current weights of items that changed theirs
         self._heads: dict[float, tuple[int, int]] = {}  # by weight: (updated, serial)
         self._weights: dict[int, float] = {}  # of the heads, by serial
         self._changed: set[float] = set()  # weights whose head may be another one now
@@ -69,15 +93,27 @@ class EvictionOrder:
         self._stale = _Heads()  # in the order of retention
 
     def add(self, serial: int, weight: float, updated_ms: int) -> None:
-        """Take in an item that is living."""
+        """Take in an item that is living, for the first time or again."""
+        if serial in self._moved:
+            self._moved[serial] = weight
         group = self._groups.get(weight)
         if group is None:
-            group = self._groups[weight] = LazyHeap(self._living)
+            group = self._groups[weight] = _Group(self._living, self._moved, weight)
         group.push((updated_ms, serial))
         self._changed.add(weight)
 
-    def discard(self, weight: float) -> None:
-        """Let go of an item of that weight which is no longer living."""
+    def leave(self, serial: int, weight: float) -> None:
+        """Let go of an item of that weight which goes on living."""
+        self._moved[serial] = None
+        self._lost(weight)
+
+    def discard(self, serial: int, weight: float | None) -> None:
+        """Let go of an item that is no longer living; its weight is ``None`` if it had left."""
+        self._moved.pop(serial, None)
+        if weight is not None:
+            self._lost(weight)
+
+    def _lost(self, weight: float) -> None:
         group = self._groups[weight]
         group.died()
         if group.first() is None:
@@ -108,7 +144,7 @@ class EvictionOrder:
         """How many items each part holds, the dead ones too: what must not grow without end."""
         heaps = [heap for heads in self._ages() for heap in heads.heaps()]
         longest = max((len(heap) for heap in [*self._groups.values(), *heaps]), default=0)
-        groups = max(len(self._groups), len(self._heads), len(self._changed))
+        groups = max(len(self._groups), len(self._heads), len(self._changed), len(self._moved))
         return {"longest heap": longest, "groups": groups}
 
     def _ages(self) -> tuple[_Heads, _Heads, _Heads]:
@@ -119,6 +155,7 @@ class EvictionOrder:
         return kept, updated, serial
 
     def _update_heads(self, now: int) -> None:
+        news: list[tuple[float, tuple[int, int]]] = []
         for weight in self._changed:
             head = self._groups[weight].first() if weight in self._groups else None
             former = self._heads.get(weight)
@@ -129,10 +166,12 @@ class EvictionOrder:
                     heads.discard(former[-1])
                 del self._heads[weight], self._weights[former[-1]]
             if head is not None:
-                updated, serial = head
-                self._heads[weight] = (updated, serial)
-                self._weights[serial] = weight
-                self._place(updated, serial, now)
+                news.append((weight, (head[0], head[1])))
+        # After all former heads have left: an item may go from the head of one weight to another's.
+        for weight, (updated, serial) in news:
+            self._heads[weight] = (updated, serial)
+            self._weights[serial] = weight
+            self._place(updated, serial, now)
         self._changed.clear()
 
     def _age(self, updated: int, now: int) -> _Heads:

@@ -24,6 +24,7 @@ harm, and a lock that was taken and not yet noted guards nothing yet.
 from __future__ import annotations
 
 import threading
+from contextlib import suppress
 
 __all__ = ["Locks"]
 
@@ -66,8 +67,7 @@ class Locks:
 
 def _is_owned(condition: threading.Condition) -> bool:
     # The one documented call that tells whether the calling thread owns a lock.
-    try:
+    with suppress(RuntimeError):
         condition.notify(0)
-    except RuntimeError:
-        return False
-    return True
+        return True
+    return False

@@ -38,6 +38,8 @@ class Document(NamedTuple):
 
     entries: list[Entry]
     limit: int | None  # None: it says nothing
+    limits: dict[str, int]
+    numbers: dict[str, int]
     sections: dict[str, Any]
     rejected: list[Rejected]  # in this reading
     rejected_before: list[Any]  # in earlier ones, as stored
@@ -66,17 +68,35 @@ def read_document(state: object) -> Document:
         raise DamagedStoreError(
             f"{len(rejected)} of its entries are not valid (the first: {rejected[0].reason})"
         )
-    limit = state.get("limit")
-    if limit is not None and whole(limit, 0, least=1) == 0:
-        rejected.append(Rejected(limit, "limit must be a whole number of at least 1"))
-        limit = None
+    limit = _count("limit", state.get("limit"), rejected)
+    limits = _counts("limits", state.get("limits"), rejected)
+    numbers = _counts("numbers", state.get("numbers"), rejected)
     sections = {name: value for name, value in state.items() if name not in RESERVED}
     before = state.get("rejected", [])
     if not isinstance(before, list):
         rejected.append(Rejected(before, "the section rejected must be a list"))
         before = []
     found = list(entries.values())
-    return Document(found, None if limit is None else int(limit), sections, rejected, list(before))
+    return Document(found, limit, limits, numbers, sections, rejected, list(before))
+
+
+def _count(name: str, value: object, rejected: list[Rejected]) -> int | None:
+    """A number of at least 1; anything else is rejected, and counts as absent."""
+    found = whole(value, 0, least=1)
+    if found == 0 and value is not None:
+        rejected.append(Rejected(value, f"{name} must be a whole number of at least 1"))
+    return found or None
+
+
+def _counts(name: str, value: object, rejected: list[Rejected]) -> dict[str, int]:
+    """Numbers by kind; what is not one is rejected, and counts as absent."""
+    if value is None:
+        return {}
+    if not isinstance(value, dict):
+        rejected.append(Rejected(value, f"{name} must be an object"))
+        return {}
+    found = {kind: _count(f"{name} of {kind!r}", count, rejected) for kind, count in value.items()}
+    return {str(kind): count for kind, count in found.items() if count is not None}
 
 
 def restored(name: str, section: Section, value: Any, now: int) -> list[Rejected]:

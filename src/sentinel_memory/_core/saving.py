@@ -35,11 +35,12 @@ from ..document import VERSION, Section, State
 from ..errors import StoreConflictError
 from ..results import Compaction, LoadResult
 from ..stores.protocol import Store
-from .contents import Change, Contents, Snapshot
+from .changes import Change, Snapshot
+from .contents import Contents
 from .locks import Locks
 from .reading import read_document
 
-__all__ = ["Clock", "Saver"]
+__all__ = ["Clock", "Saver", "SectionDoor"]
 
 _T = TypeVar("_T")
 _NOT_RUN: Final = (CoroutineType, GeneratorType, AsyncGeneratorType)
@@ -368,7 +369,7 @@ class Saver:
     def _undo(self, before: Snapshot) -> None:
         now = self.now()
         self._stale = True
-        self._arrange(lambda: self._contents.put_back(before, now=now))
+        self._arrange(lambda: self._contents.undo(before, now=now))
         self._stale = False
 
     # Reports
@@ -411,6 +412,26 @@ class Saver:
             self._transaction = None
             self._stale = True
         self._locks.after_fork_in_child()
+
+
+class SectionDoor:
+    """How the public side of a section reaches the memory, without keeping it alive."""
+
+    def __init__(self, name: str, contents: Contents, saver: Saver) -> None:
+        self._name = name
+        self._contents = contents
+        self._saver = saver
+
+    def read(self, see: Callable[[int], _T], /) -> _T:
+        return self._saver.look(see)
+
+    def change(self, make: Callable[[int], _T], /) -> _T:
+        return self._saver.change(
+            lambda change: self._contents.in_section(lambda: make(change.now))
+        )
+
+    def clear(self) -> None:
+        self._saver.change(lambda _: self._contents.clear_section(self._name))
 
 
 def _run(change: Callable[[], _T]) -> _T:

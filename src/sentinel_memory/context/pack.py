@@ -9,11 +9,12 @@ import math
 import re
 from collections.abc import Callable, Sequence
 from numbers import Real
-from typing import Any, Final, NamedTuple, TypeAlias
+from typing import Any, Final, NamedTuple, Self, TypeAlias
 
 from .._basics.checks import brief, check_str
 from .._basics.numbers import finite_real
 from ..entry import Entry
+from ..results import Explanation
 from ._greedy import Counts, choose, choose_by_weight, joined
 from .estimate import estimate_tokens
 
@@ -33,7 +34,15 @@ Tokenizer: TypeAlias = Callable[[str], int | float]
 Format: TypeAlias = Callable[[Entry], str]
 
 
-class Context(NamedTuple):
+class _Fields(NamedTuple):
+    text: str
+    entries: tuple[Entry, ...]
+    tokens: int | float
+    omitted: int
+    left_out: tuple[str, ...]
+
+
+class Context(_Fields):
     """A text for a prompt, and what is in it.
 
     ``tokens`` is the tokenizer's count of ``text``; ``entries`` are in the order of the text,
@@ -41,11 +50,35 @@ class Context(NamedTuple):
     ranked first.
     """
 
-    text: str
-    entries: tuple[Entry, ...]
-    tokens: int | float
-    omitted: int
-    left_out: tuple[str, ...]
+    _explain: Callable[[], Explanation] | None = None
+
+    def explained_by(self, explain: Callable[[], Explanation]) -> Self:
+        """This context, with what ``explain`` is to call; for the memory that makes it."""
+        self._explain = explain
+        return self
+
+    def explain(self) -> Explanation:
+        """Why each live entry is in the text or not: a row for each, best first.
+
+        Computed when it is asked for, from what the context was made of: later changes of the
+        memory do not show. The tokenizer is called once for each entry. ``RuntimeError`` for a
+        context that no memory has made, or that was copied or pickled.
+
+        >>> from sentinel_memory import Memory
+        >>> memory = Memory()
+        >>> _ = memory.remember("user:allergy", "peanuts", pinned=True)
+        >>> _ = memory.remember("chat:1", "a long story about the weather", importance=0.1)
+        >>> for row in memory.get_context(6).explain():
+        ...     print(row.entry.key, row.why, row.tokens, row.taken)
+        user:allergy pinned 6 True
+        chat:1 worth 10 False
+        """
+        if self._explain is None:
+            raise RuntimeError("only a context that get_context has just made can be explained")
+        return self._explain()
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), tuple(self)
 
     def __repr__(self) -> str:
         return f"Context(tokens={self.tokens}, entries={len(self.entries)}, omitted={self.omitted})"

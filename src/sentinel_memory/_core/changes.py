@@ -1,0 +1,74 @@
+"""Values of a change: its effects so far, the counters, and a snapshot to save or to go back to."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from .._basics.numbers import DEFAULTS
+from ..document import VERSION, State
+from ..entry import Entry
+from ..results import Cause, Compaction
+from .reading import storable
+
+__all__ = ["Change", "Counters", "Snapshot"]
+
+
+class Counters(NamedTuple):
+    """The numbers of compactions, and of entries that they removed, since the memory was made."""
+
+    compactions: int = 0
+    expired: int = 0
+    evicted: int = 0
+
+    def after(self, compaction: Compaction) -> Counters:
+        """The counters after one more compaction."""
+        return Counters(
+            self.compactions + 1,
+            self.expired + len(compaction.expired),
+            self.evicted + len(compaction.evicted),
+        )
+
+
+class Change:
+    """One change under way: the time of its call, and what it has caused so far."""
+
+    __slots__ = ("compaction", "compactions", "now", "removed", "repeated")
+
+    def __init__(self, now: int) -> None:
+        self.now = now
+        self.compaction: Compaction | None = None  # the automatic one, if there was one
+        self.compactions = 0
+        self.removed: list[tuple[Cause, Entry]] = []
+        self.repeated: list[Entry] = []
+
+
+class Snapshot(NamedTuple):
+    """The contents at one moment, cheap to take: what is saved, and what an undo puts back."""
+
+    changes: int  # how many changes are in it
+    limit: int
+    limits: Mapping[str, int]
+    numbers: Mapping[str, int]
+    entries: list[Entry]
+    sections: dict[str, str]  # as JSON text
+    unknown: dict[str, str]
+    rejected: list[Any]
+    counters: Counters
+
+    def document(self) -> State:
+        """The snapshot as a document; takes long, and needs no lock."""
+        state: State = {"version": VERSION}
+        if self.limit != DEFAULTS["limit"]:
+            state["limit"] = self.limit
+        if self.limits:
+            state["limits"] = dict(self.limits)
+        if self.numbers:
+            state["numbers"] = dict(self.numbers)
+        state["entries"] = [entry.to_state() for entry in self.entries]
+        for texts in (self.sections, self.unknown):
+            state.update((name, json.loads(text)) for name, text in texts.items())
+        if self.rejected:
+            state["rejected"] = storable(self.rejected)
+        return state
