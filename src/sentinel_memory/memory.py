@@ -24,7 +24,7 @@ from typing import (
     Unpack,
 )
 
-from ._basics.checks import check_callable, check_methods, check_str
+from ._basics.checks import check_callable, check_methods, check_str, plain_str
 from ._basics.numbers import whole_option
 from ._basics.times import duration_option, system_clock
 from ._core.changes import Change
@@ -433,7 +433,7 @@ class Memory:
         >>> [match.data for match in memory.recall("What is my name?")]
         ['Jakub']
         """
-        check_str("query", query)
+        query = plain_str("query", query)
         check_callable("where", where, optional=True)
         count = whole_option(limit, "recall_limit", least=0, name="limit")
         fading = self._half_life if half_life is None else half_life_option(half_life)
@@ -477,8 +477,7 @@ class Memory:
         >>> context.text, context.tokens, context.left_out
         ('user:name: Jakub', 4, ('chat:1',))
         """
-        if query is not None:
-            check_str("query", query)
+        asked = None if query is None else plain_str("query", query)
         for name, function in (("tokenizer", tokenizer), ("format", format), ("where", where)):
             check_callable(name, function, optional=True)
         fading = self._half_life if half_life is None else half_life_option(half_life)
@@ -486,7 +485,7 @@ class Memory:
         shown = plain_line if format is None else format
 
         def rank(now: int) -> Ranking:
-            found = [] if query is None else self._find(query, fading, now)
+            found = [] if asked is None else self._find(asked, fading, now)
             return Ranking(self._contents.entries.oldest_first(now=now), found, now, self._window)
 
         ranking = self._saver.look(rank)
@@ -494,7 +493,7 @@ class Memory:
             ranking = ranking.where(where)
         context = pack(
             ranking.entries,
-            lambda: list(ranking.best_first()),
+            ranking.best_first(),
             token_budget,
             tokenizer=count,
             format=shown,

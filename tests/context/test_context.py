@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import zlib
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -27,7 +28,7 @@ ODD: dict[str, Any] = {
 def packed(case: Any, budget: float, tokenizer: Any, counts: Counts | None = None) -> Context:
     return pack(
         case.entries,
-        lambda: case.ranking,
+        case.ranking,
         budget,
         tokenizer=tokenizer,
         counts=counts,
@@ -136,13 +137,14 @@ def test_if_everything_fits_the_text_is_counted_once_and_nothing_is_ranked(
     assert given == [context.text]
     assert context.omitted == 0
 
-    def rank() -> list[int]:
+    def rank() -> Iterator[int]:
         raise AssertionError("ranked")
+        yield 0
 
     entries = list(memory)
     options: dict[str, Any] = {"format": one_line, "separator": "\n", "header": ""}
-    assert pack(entries, rank, 10**6, tokenizer=len, **options).omitted == 0
-    assert pack(entries, rank, 10**6, tokenizer=estimate_tokens, **options).omitted == 0
+    assert pack(entries, rank(), 10**6, tokenizer=len, **options).omitted == 0
+    assert pack(entries, rank(), 10**6, tokenizer=estimate_tokens, **options).omitted == 0
 
 
 def test_a_format_is_called_once_per_entry_and_call(clock: FakeClock) -> None:

@@ -87,10 +87,10 @@ def test_a_real_tokenizer_is_given_little(sizes: str, budget: int) -> None:
     tokenizer, counts = Watched(real("o200k_base")), Counts()
     rendered = sum(len(plain_line(entry)) for entry in entries)
 
-    first = pack(entries, ranking.copy, budget, tokenizer=tokenizer, counts=counts, **PLAIN)
+    first = pack(entries, ranking, budget, tokenizer=tokenizer, counts=counts, **PLAIN)
     if first.omitted:
         assert tokenizer.characters() <= 40 * len(first.text) + 6 * rendered
-        second = pack(entries, ranking.copy, budget, tokenizer=tokenizer, counts=counts, **PLAIN)
+        second = pack(entries, ranking, budget, tokenizer=tokenizer, counts=counts, **PLAIN)
         assert second == first
         assert len(tokenizer.given) <= 20
         assert tokenizer.characters() <= 12 * len(second.text)
@@ -120,12 +120,10 @@ def test_lines_that_merge_with_what_is_before_them_cost_no_more(
     tokenizer, counts = Watched(real("o200k_base")), Counts()
     options: dict[str, Any] = {"format": data_alone, "separator": separator, "header": ""}
     rendered = sum(len(entry.data) for entry in entries)
-    first = pack(entries, ranking.copy, budget, tokenizer=tokenizer, counts=counts, **options)
+    first = pack(entries, ranking, budget, tokenizer=tokenizer, counts=counts, **options)
     assert first.omitted
     assert tokenizer.characters() <= 40 * len(first.text) + 6 * rendered
-    assert (
-        pack(entries, ranking.copy, budget, tokenizer=tokenizer, counts=counts, **options) == first
-    )
+    assert pack(entries, ranking, budget, tokenizer=tokenizer, counts=counts, **options) == first
     assert tokenizer.characters() <= 12 * len(first.text)
 
 
@@ -137,7 +135,7 @@ def test_other_separators_cost_no_more(separator: str) -> None:
     options: dict[str, Any] = {**PLAIN, "separator": separator, "header": "Known:"}
     for _ in range(2):
         tokenizer.given.clear()
-        context = pack(entries, ranking.copy, 1_500, tokenizer=tokenizer, counts=counts, **options)
+        context = pack(entries, ranking, 1_500, tokenizer=tokenizer, counts=counts, **options)
     assert tokenizer.characters() <= 12 * len(context.text)
 
 
@@ -149,7 +147,7 @@ def test_on_the_second_turn_only_the_new_line_is_counted_alone() -> None:
         tokenizer.given.clear()
         entries = entries_of(texts[:count])
         ranking = list(reversed(range(count)))
-        pack(entries, ranking.copy, 4_000, tokenizer=tokenizer, counts=counts, **PLAIN)
+        pack(entries, ranking, 4_000, tokenizer=tokenizer, counts=counts, **PLAIN)
     lines = {f"\n{plain_line(entry)}\n" for entry in entries}
     assert [text for text in tokenizer.given if text in lines] == [f"\nchat:0999: {texts[-1]}\n"]
     assert len([text for text in tokenizer.given if len(text) < 300]) <= 8
@@ -170,7 +168,7 @@ def test_lines_that_merge_with_what_is_before_them_are_packed_as_literally(separ
     for budget in range(0, 700, 37):
         ranking = draw.sample(range(150), 150)
         expected = literal_context(entries, ranking, budget, tokenizer=count, **options)
-        assert pack(entries, ranking.copy, budget, tokenizer=count, **options) == expected
+        assert pack(entries, ranking, budget, tokenizer=count, **options) == expected
 
 
 NOT_LOCAL: dict[str, Count] = {
@@ -190,7 +188,7 @@ def test_a_tokenizer_that_is_not_local_gets_the_literal_procedure(name: str) -> 
     for share in (0.2, 0.5, 0.9, 1):
         budget = int(count(text) * share)
         expected = literal_context(entries, ranking, budget, tokenizer=count, format=plain_line)
-        assert pack(entries, ranking.copy, budget, tokenizer=count, **PLAIN) == expected
+        assert pack(entries, ranking, budget, tokenizer=count, **PLAIN) == expected
 
 
 ROUNDED: dict[str, Count] = {
@@ -216,7 +214,7 @@ def test_rounded_counts_give_the_literal_choice(name: str) -> None:
     for _ in range(60):
         case = random_case(draw, most=40)
         budget = budget_of(case, count)
-        packed = pack(case.entries, case.ranking.copy, budget, tokenizer=count, **case.options)
+        packed = pack(case.entries, case.ranking, budget, tokenizer=count, **case.options)
         assert packed == literal_context(
             case.entries, case.ranking, budget, tokenizer=count, **case.options
         )
@@ -236,7 +234,7 @@ def test_what_is_rounded_or_odd_costs_little_more(name: str) -> None:
     tokenizer, counts = Watched(count), Counts()
     for _ in range(2):
         tokenizer.given.clear()
-        context = pack(entries, ranking.copy, budget, tokenizer=tokenizer, counts=counts, **options)
+        context = pack(entries, ranking, budget, tokenizer=tokenizer, counts=counts, **options)
     assert context == literal_context(entries, ranking, budget, tokenizer=count, format=data_alone)
     assert tokenizer.characters() <= 16 * len(context.text)
 
@@ -287,7 +285,7 @@ def test_nothing_but_the_literal_choice_comes_out(
     options: dict[str, Any] = {"format": format, "separator": separator, "header": header}
     for count in (real("o200k_base"), len, lambda text: len(text.split())):
         whole = literal_context(entries, ranking, 10**9, tokenizer=count, **options)
-        packed = pack(entries, ranking.copy, budget, tokenizer=count, **options)
+        packed = pack(entries, ranking, budget, tokenizer=count, **options)
         if whole.tokens <= budget:  # the one liberty: if everything fits, nothing is tried
             assert packed == whole
         else:
@@ -314,8 +312,8 @@ def test_no_function_whatever_brings_a_text_over_the_budget(
 
     counts = Counts()
     if warm:
-        pack(entries, ranking.copy, budget // 2, tokenizer=count, counts=counts, **PLAIN)
-    context = pack(entries, ranking.copy, budget, tokenizer=count, counts=counts, **PLAIN)
+        pack(entries, ranking, budget // 2, tokenizer=count, counts=counts, **PLAIN)
+    context = pack(entries, ranking, budget, tokenizer=count, counts=counts, **PLAIN)
     assert context.tokens == count(context.text)
     assert context.tokens <= budget or not context.text
     assert len(context.entries) + len(context.left_out) == len(entries)
@@ -328,7 +326,7 @@ def test_a_rounded_count_may_tie_on_both_sides() -> None:
     )
     options: dict[str, Any] = {"format": data_alone, "separator": "\n", "header": ""}
     count = ROUNDED["a quarter, to the nearest"]
-    packed = pack(entries, lambda: [2, 0, 3, 1], 14, tokenizer=count, **options)
+    packed = pack(entries, [2, 0, 3, 1], 14, tokenizer=count, **options)
     assert [entry.key for entry in packed.entries] == ["chat:0000", "chat:0001", "chat:0002"]
 
 
@@ -338,7 +336,7 @@ def test_overhead_only_for_a_text_that_has_anything_in_it() -> None:
     options: dict[str, Any] = {"format": data_alone, "separator": "", "header": " "}
     count = real("o200k_base")
     packed = pack(
-        entries, lambda: [1, 0], 5, tokenizer=lambda text: count(text) + 4 * bool(text), **options
+        entries, [1, 0], 5, tokenizer=lambda text: count(text) + 4 * bool(text), **options
     )
     assert packed.text == " ok"
 
@@ -351,7 +349,7 @@ def test_a_header_near_the_budget_is_not_counted_with_every_line(budget: int) ->
     options: dict[str, Any] = {"format": data_alone, "separator": "\n", "header": header}
     tokenizer = Watched(count)
     ranking = list(range(300))
-    packed = pack(entries, ranking.copy, budget, tokenizer=tokenizer, **options)
+    packed = pack(entries, ranking, budget, tokenizer=tokenizer, **options)
     assert packed == literal_context(entries, ranking, budget, tokenizer=count, **options)
     rendered = len(header) + sum(len(entry.data) for entry in entries)
     assert tokenizer.characters() <= 40 * len(packed.text) + 6 * rendered
@@ -364,7 +362,7 @@ def test_a_run_of_one_character_is_not_cut_in_the_middle() -> None:
     entries, ranking = entries_of(texts), [0, 1, 3, 2, 4]
     for name in ("o200k_base", "cl100k_base"):
         for budget in range(15):
-            packed = pack(entries, ranking.copy, budget, tokenizer=real(name), **options)
+            packed = pack(entries, ranking, budget, tokenizer=real(name), **options)
             expected = literal_context(entries, ranking, budget, tokenizer=real(name), **options)
             assert packed.omitted == 0 or packed == expected
 
@@ -377,7 +375,7 @@ def test_no_lock_is_held_while_a_tokenizer_runs() -> None:
     def patient(text: str) -> int:
         nonlocal waited
         thread = threading.Thread(
-            target=lambda: pack(entries, lambda: range(30), 50, tokenizer=len, **PLAIN), daemon=True
+            target=lambda: pack(entries, range(30), 50, tokenizer=len, **PLAIN), daemon=True
         )
         thread.start()
         thread.join(30)
@@ -385,7 +383,7 @@ def test_no_lock_is_held_while_a_tokenizer_runs() -> None:
         waited += 1
         return len(text)
 
-    pack(entries, lambda: range(30), 100, tokenizer=patient, **PLAIN)
+    pack(entries, range(30), 100, tokenizer=patient, **PLAIN)
     assert waited > 5
 
 
@@ -401,7 +399,7 @@ def test_a_random_tokenizer_never_has_the_last_word_on_an_uncounted_text() -> No
             said.setdefault(text, set()).add(tokens)  # noqa: B023
             return tokens
 
-        context = pack(entries, lambda: range(40), 200, tokenizer=count, **PLAIN)
+        context = pack(entries, range(40), 200, tokenizer=count, **PLAIN)
         assert context.tokens in said[context.text]
         assert context.tokens <= 200 or not context.text
 
@@ -416,9 +414,9 @@ def test_the_choice_does_not_depend_on_earlier_calls() -> None:
         options = random_case(draw, most=0).options
         budget, tokenizer = draw.randint(0, 900), draw.choice(tokenizers)
         packed = pack(
-            case.entries, case.ranking.copy, budget, tokenizer=tokenizer, counts=counts, **options
+            case.entries, case.ranking, budget, tokenizer=tokenizer, counts=counts, **options
         )
-        fresh = pack(case.entries, case.ranking.copy, budget, tokenizer=tokenizer, **options)
+        fresh = pack(case.entries, case.ranking, budget, tokenizer=tokenizer, **options)
         assert packed == fresh
 
 
@@ -429,7 +427,7 @@ def used(counts: Counts, tokenizer: Count, texts: list[str], budget: int = 30) -
     entries = entries_of(texts)
     return pack(
         entries,
-        lambda: range(len(entries)),
+        range(len(entries)),
         budget,
         tokenizer=tokenizer,
         counts=counts,

@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
-__all__ = ["brief", "check_callable", "check_methods", "check_str"]
+__all__ = ["brief", "check_callable", "check_methods", "check_str", "plain_str"]
 
 
 def check_str(name: str, value: object) -> None:
     """Refuse what is not a ``str``."""
     if not isinstance(value, str):
         raise TypeError(f"{name} must be a str, not {type(value).__name__}")
+
+
+def plain_str(name: str, value: object) -> str:
+    """A ``str`` as a plain one, whatever a subclass says of itself; ``TypeError`` for else."""
+    if not isinstance(value, str):
+        raise TypeError(f"{name} must be a str, not {type(value).__name__}")
+    return str.__str__(value)
 
 
 def check_callable(name: str, value: object, *, optional: bool = False) -> None:

@@ -43,8 +43,9 @@ def plain(value: Any, what: str, *, depth: int = MAX_DEPTH) -> Any:
     if value is None or value is True or value is False:
         return value
     if isinstance(value, str):
-        check_text(value, what)
-        return str.__str__(value)
+        text = str.__str__(value)
+        check_text(text, what)
+        return text
     if isinstance(value, int):
         return _integer(value, what)
     if isinstance(value, float):
@@ -90,5 +91,6 @@ def _mapping_key(key: Any, what: str) -> str:
         raise TypeError(
             f"{what}: a mapping key of type {type(key).__name__} has no JSON form; use a string"
         )
-    check_text(key, what)
-    return str.__str__(key)
+    name = str.__str__(key)
+    check_text(name, what)
+    return name

@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Sequence
+import sys
+from collections.abc import Callable, Iterable, Sequence
 from numbers import Real
 from typing import Any, Final, NamedTuple, Self, TypeAlias
 
-from .._basics.checks import brief, check_str
+from .._basics.checks import brief, plain_str
 from .._basics.numbers import finite_real
 from ..entry import Entry
 from ..results import Explanation
@@ -29,6 +30,8 @@ __all__ = [
     "pack",
     "plain_line",
 ]
+
+_LARGEST: Final = sys.float_info.max  # with a larger count nothing could be reckoned
 
 Tokenizer: TypeAlias = Callable[[str], int | float]
 Format: TypeAlias = Callable[[Entry], str]
@@ -120,7 +123,7 @@ def one_line(entry: Entry) -> str:
 
 def pack(
     entries: Sequence[Entry],
-    rank: Callable[[], Sequence[int]],
+    ranking: Iterable[int],
     token_budget: object,
     *,
     tokenizer: Tokenizer,
@@ -131,13 +134,13 @@ def pack(
 ) -> Context:
     """Fill greedily: walk the ranking, take what fits with all that was taken before.
 
-    ``entries`` are oldest first, the order of the text; ``rank()`` gives their indexes, best
-    first, and is called only if something may be left out. ``counts`` keeps what lines cost from
+    ``entries`` are oldest first, the order of the text; ``ranking`` gives their indexes, best
+    first, and is asked only if something may be left out. ``counts`` keeps what lines cost from
     one call to the next.
     """
     budget = checked_budget(token_budget)
-    check_str("separator", separator)
-    check_str("header", header)
+    separator = plain_str("separator", separator)
+    header = plain_str("header", header)
     if format is plain_line:
         lines = [entry.line for entry in entries]
     else:
@@ -145,16 +148,15 @@ def pack(
     if tokenizer is estimate_tokens:
         # ceil(length / 4) <= budget, said of the length
         room = 4 * math.floor(budget) - len(header + separator if header else "")
-        taken, left_out = choose_by_weight(
-            list(map(len, lines)), rank, room, between=len(separator)
-        )
+        lengths = list(map(len, lines))
+        taken, left_out = choose_by_weight(lengths, ranking, room, between=len(separator))
         text = joined(lines, taken, separator=separator, header=header)
-        tokens: int | float = estimate_tokens(text)
+        tokens: float = estimate_tokens(text)
     else:
         counts = Counts() if counts is None else counts
         (taken, left_out, text, tokens), known = choose(
             lines,
-            rank,
+            ranking,
             budget,
             checked_tokenizer(tokenizer),
             separator=separator,
@@ -162,24 +164,21 @@ def pack(
             known=counts.get(tokenizer),
         )
         counts.keep(tokenizer, known)
-    return Context(
-        text,
-        tuple([entries[index] for index in taken]),
-        tokens,
-        len(left_out),
-        tuple([entries[index].key for index in left_out]),
-    )
+    shown = tuple([entries[index] for index in taken])
+    return Context(text, shown, tokens, len(left_out), tuple(entries[i].key for i in left_out))
 
 
 def _formatted(entries: Sequence[Entry], format: Format) -> list[str]:
-    lines = [format(entry) for entry in entries]
-    for line in lines:
+    lines = []
+    for entry in entries:
+        line = format(entry)
         if not isinstance(line, str):
             raise TypeError(f"format must return a str, not {type(line).__name__}")
+        lines.append(str.__str__(line))  # a plain one, whatever a subclass says of itself
     return lines
 
 
-def checked_budget(budget: object, name: str = "token_budget") -> Any:
+def checked_budget(budget: object, name: str = "token_budget") -> float:
     """The budget, or a ``TypeError`` or ``ValueError`` that says what it must be."""
     number = finite_real(budget)
     if number is None:
@@ -188,23 +187,23 @@ def checked_budget(budget: object, name: str = "token_budget") -> Any:
         raise TypeError(f"{name} must be a number of tokens, not {type(budget).__name__}")
     if number < 0:
         raise ValueError(f"{name} must not be negative, not {brief(budget)}")
-    return number
+    checked: float = number
+    return checked
 
 
-def checked_tokenizer(tokenizer: Tokenizer) -> Tokenizer:
-    """``tokenizer``, refusing at each call to take for a count what is none."""
+def checked_tokenizer(tokenizer: Tokenizer) -> Callable[[str], float]:
+    """``tokenizer``, refusing at each call what is not a count."""
 
-    def count(text: str) -> int | float:
+    def count(text: str) -> float:
         tokens = tokenizer(text)
-        if type(tokens) is int and tokens >= 0:
-            return tokens
-        number = finite_real(tokens)
-        if number is None or number < 0:
+        number = tokens if type(tokens) is int else finite_real(tokens)
+        if number is None or not 0 <= number <= _LARGEST:
             raise TypeError(
                 "tokenizer must return the number of tokens, at least 0,"
                 f" but returned {brief(tokens)};"
                 " wrap one that returns a list of tokens: lambda text: len(encode(text))"
             )
-        return number  # type: ignore[no-any-return]
+        checked: float = number
+        return checked
 
     return count
