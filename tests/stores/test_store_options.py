@@ -10,6 +10,7 @@ import pickle
 import pwd
 import signal
 import time
+import warnings
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -29,6 +30,12 @@ def state(*entries: Any) -> dict[str, Any]:
 
 def names(folder: Path) -> list[str]:
     return sorted(path.name for path in folder.iterdir())
+
+
+def fork() -> int:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)  # other tests may have threads
+        return os.fork()
 
 
 # version and changed
@@ -141,9 +148,13 @@ def test_a_save_whose_rename_failed_after_all_is_no_change_by_others(
 
 def die_while_saving(path: Path) -> None:
     """Have a process killed that has written its temp file and not yet renamed it."""
-    pid = os.fork()
+    pid = fork()
     if pid == 0:
-        os.replace = lambda source, target: os.kill(os.getpid(), signal.SIGKILL)  # type: ignore[assignment]
+
+        def die(source: str, target: str) -> None:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+        os.replace = die  # type: ignore[assignment]
         store = JsonFileStore(path)
         store.load()
         store.save(state("secret"))
@@ -200,7 +211,7 @@ def test_sweep_spares_the_temp_file_of_a_living_writer(
         real(fd)
         if not swept:
             (tmp_path / ".m.json.lock").unlink()
-            pid = os.fork()
+            pid = fork()
             if pid == 0:
                 other.sweep()
                 os._exit(0)

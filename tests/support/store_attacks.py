@@ -6,6 +6,7 @@ An attack returns how many tries it made and what was broken afterwards, which s
 from __future__ import annotations
 
 import gc
+import json
 import os
 import random
 import signal
@@ -219,11 +220,42 @@ def sweep(store: JsonFileStore) -> None:
     store.sweep()
 
 
+def in_a_child(attack: Callable[[], tuple[int, list[str]]]) -> tuple[int, list[str]]:
+    """The result of an attack in a process of its own."""
+    reader, writer = os.pipe()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)  # the caller may have threads
+        pid = os.fork()
+    if pid == 0:
+        status = 1
+        try:
+            os.close(reader)
+            with os.fdopen(writer, "w") as answer:
+                json.dump(attack(), answer)
+            status = 0
+        finally:
+            os._exit(status)
+    os.close(writer)
+    with os.fdopen(reader) as answer:
+        text = answer.read()
+    if os.waitpid(pid, 0)[1]:
+        return 0, ["the attack itself failed"]
+    tries, found = json.loads(text)
+    return tries, found
+
+
 def interrupted_saves(tries: int, seed: int, folder: Path) -> tuple[int, list[str]]:
     """An exception at a random line of the package, in a call that writes.
 
     The file is the old or the new one, no lock is kept, and the next save works and cleans up.
+    In a process of its own: an exception that a trace function raises where another one is being
+    handled stays the context of all later ones.
     """
+    return in_a_child(lambda: interrupted_saves_here(tries, seed, folder))
+
+
+def interrupted_saves_here(tries: int, seed: int, folder: Path) -> tuple[int, list[str]]:
+    """The same in this process."""
     draw = random.Random(seed)
     path, lock, leftover = folder / "m.json", folder / ".m.json.lock", folder / LEFTOVER
     found: list[str] = []
