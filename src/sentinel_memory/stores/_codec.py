@@ -45,6 +45,11 @@ Nearly all documents are done after that. What is left costs some 30 ns a bracke
 more passes make usual documents no cheaper and deep ones dearer. Tried: 0 to 16.
 """
 
+_CONTAINERS: Final = (dict, list, tuple)
+_MANY: Final = 1_000
+"""Lists and objects on one level from which on each is looked at once only; raised, a small state
+that contains itself takes longer to refuse."""
+
 _DIGEST: Final = "digest"
 _LAST_MEMBER: Final = re.compile(rb', ?"([^"]{0,99})": ?"([0-9a-f]{64})"\}\n?\Z')
 _LONGEST_LAST_MEMBER: Final = 200  # bytes, more than the pattern can match
@@ -219,19 +224,28 @@ def _check_levels(levels: int, state: Any) -> None:
         raise ValueError(_TOO_DEEP)
     for name, value in state.items():
         extra = REJECTED_LEVELS if name == "rejected" and isinstance(value, list) else 0
-        containers = _containers_among([value])
-        for _ in range(MAX_LEVELS + extra - 1):
-            containers = _containers_among(
-                item for container in containers for item in _items_of(container)
-            )
-        if containers:
+        if _nests_beyond(value, MAX_LEVELS + extra - 1):
             raise ValueError(_TOO_DEEP)
 
 
-def _containers_among(values: Iterable[Any]) -> list[Any]:
-    """Each list and object once: a state made by a program may have one in many places."""
-    found = {id(value): value for value in values if isinstance(value, (dict, list, tuple))}
-    return list(found.values())
+def _nests_beyond(value: Any, levels: int) -> bool:
+    """Whether ``value`` has more levels of lists and objects, itself being the first."""
+    containers = [value] if isinstance(value, _CONTAINERS) else []
+    many = _MANY
+    for _ in range(levels):
+        if not containers:
+            return False
+        containers = [
+            item
+            for container in containers
+            for item in (container if type(container) is list else _items_of(container))
+            if isinstance(item, _CONTAINERS)
+        ]
+        if len(containers) > many:
+            # A state made by a program may have one in many places, or in itself.
+            containers = list({id(container): container for container in containers}.values())
+            many = max(_MANY, 2 * len(containers))
+    return bool(containers)
 
 
 def _items_of(container: Any) -> Iterable[Any]:
