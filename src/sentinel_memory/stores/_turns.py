@@ -83,22 +83,29 @@ class Turn:
     """A turn at writing ``target``, a path without links whose folder exists.
 
     From the beginning of its ``with`` block to the end, nobody else has one. The block gets this
-    turn, or the exclusive one that it is inside of. ``path`` is the name of the document in errors:
-    ``TimeoutError`` after ``timeout`` seconds of waiting, ``RuntimeError`` for a thread that would
-    wait for itself, ``OSError`` for an ``exclusive`` turn where the file system has no locks;
-    without ``locks``, none are asked for.
+    turn, or the exclusive one of the same ``owner`` that it is inside of. ``path`` is the name of
+    the document in errors: ``TimeoutError`` after ``timeout`` seconds of waiting, ``RuntimeError``
+    for a thread that would wait for itself, ``OSError`` for an ``exclusive`` turn where the file
+    system has no locks; without ``locks``, none are asked for.
     """
 
     _over = True  # whether the block is over; so long as there is none, too
     _ended = True  # whether nothing is held any more
 
     def __init__(
-        self, target: str, *, path: str, timeout: float, locks: bool, exclusive: bool = False
+        self,
+        target: str,
+        *,
+        owner: object,
+        path: str,
+        timeout: float,
+        locks: bool,
+        exclusive: bool = False,
     ) -> None:
         self.target: Final = target
         self.locked = False  # whether other processes are kept out, too
         self.marker: int | None = None  # the lock file, if it may be marked as in use
-        self._path, self._timeout = path, timeout
+        self._owner, self._path, self._timeout = owner, path, timeout
         self._locks, self._exclusive = locks, exclusive
         self._lock: int | None = None
         self._document: int | None = None
@@ -111,8 +118,11 @@ class Turn:
         self._key: _Key = folder.st_dev, folder.st_ino, os.path.basename(lock_path)
         outer = self._outer()
         if outer is not None:
-            if self._exclusive:
-                raise RuntimeError(f"{self._path}: already inside an exclusive block of this file")
+            if self._exclusive or outer._owner is not self._owner:
+                raise RuntimeError(
+                    f"{self._path}: already inside an exclusive block of this very file, in which"
+                    " only the store writes that it is a block of"
+                )
             return outer
         self._over = self._ended = False
         self._deadline = time.monotonic() + self._timeout

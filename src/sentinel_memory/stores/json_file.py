@@ -169,14 +169,14 @@ class JsonFileStore:
     def exclusive(self) -> AbstractContextManager[object]:
         """A block in which nobody else writes the file: no other thread, no other process.
 
-        ``load`` and ``save`` in the block, by any store on this path, are part of it. It belongs
-        to the thread and task that entered it, and to what is started inside with a copy of its
-        context. Whoever else saves waits, up to ``lock_timeout``; readers do not. Missing folders
-        are made.
+        ``load`` and ``save`` of this store are part of the block. It belongs to the thread and
+        task that entered it, and to what is started inside with a copy of its context. Whoever
+        else saves waits, up to ``lock_timeout``; readers do not. Missing folders are made.
 
-        Raises ``TimeoutError`` as ``save`` does, ``RuntimeError`` at once if this thread is in
-        such a block, or in a save, of the same file already, and ``OSError`` if the file system
-        has no locks and the store was not made with ``locks=False``.
+        Raises ``TimeoutError`` as ``save`` does, and ``OSError`` if the file system has no locks
+        and the store was not made with ``locks=False``. Who would wait for itself gets a
+        ``RuntimeError`` at once: for a second block of the same file in one thread, or a save of
+        another store in it.
 
         >>> import os, tempfile
         >>> with tempfile.TemporaryDirectory() as folder:
@@ -246,6 +246,7 @@ class JsonFileStore:
         _files.make_folder(os.path.dirname(target))
         return _turns.Turn(
             target,
+            owner=self,
             path=self._path,
             timeout=self._timeout,
             locks=self._locks,
