@@ -20,7 +20,7 @@ from typing import Any
 
 import pytest
 
-from sentinel_memory import JsonFileStore, StoreConflictError
+from sentinel_memory import IgnoredValueWarning, JsonFileStore, StoreConflictError
 from sentinel_memory.stores import _locks
 from support.store_attacks import interrupted_saves, lock_deleted_throughout
 
@@ -401,25 +401,35 @@ def test_a_file_that_is_another_one_at_each_look_is_given_up_in_time(
 
 
 @pytest.mark.parametrize(
-    ("value", "seconds"),
+    ("value", "seconds", "warned"),
     [
-        (0, 0),
-        (0.25, 0.25),
-        (timedelta(minutes=2), 120),
-        (10**400, None),
-        (-1, 30),
-        ("5", 30),
-        (None, 30),
-        (True, 30),
-        (float("nan"), 30),
-        (float("inf"), 30),
+        (0, 0, False),
+        (0.25, 0.25, False),
+        (timedelta(minutes=2), 120, False),
+        (10**400, None, False),
+        (None, 30, False),
+        (-1, 30, True),
+        (timedelta(-1), 30, True),
+        ("5", 30, True),
+        (True, 30, True),
+        (float("nan"), 30, True),
+        (float("inf"), 30, True),
     ],
 )
 def test_a_lock_timeout_that_is_no_duration_is_ignored(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, value: Any, seconds: float | None
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    value: Any,
+    seconds: float | None,
+    warned: bool,
 ) -> None:
     """The time is up at once here, so that the error can say how long it would have been."""
-    store = JsonFileStore(tmp_path / "m.json", lock_timeout=value)
+    with warnings.catch_warnings(record=True) as caught_warnings:
+        warnings.simplefilter("always")
+        store = JsonFileStore(tmp_path / "m.json", lock_timeout=value)
+    assert [(w.category, w.filename) for w in caught_warnings] == (
+        [(IgnoredValueWarning, __file__)] if warned else []
+    )
     store.save(EMPTY)
     now = iter([0.0])
     monkeypatch.setattr(time, "monotonic", lambda: next(now, 1e308 * 10))

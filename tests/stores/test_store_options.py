@@ -17,7 +17,12 @@ from typing import Any
 
 import pytest
 
-from sentinel_memory import DamagedStoreError, JsonFileStore, StoreConflictError
+from sentinel_memory import (
+    DamagedStoreError,
+    IgnoredValueWarning,
+    JsonFileStore,
+    StoreConflictError,
+)
 from sentinel_memory.stores import _files
 
 EMPTY: dict[str, Any] = {"version": 1, "entries": []}
@@ -278,9 +283,11 @@ def test_a_file_that_grows_while_it_is_read_is_not_read_on(
     assert sum(counts) < 20_000
 
 
-@pytest.mark.parametrize("value", [None, 0, -1, 2.5, "100", True, float("inf")])
-def test_a_max_bytes_that_is_no_count_is_ignored(tmp_path: Path, value: Any) -> None:
-    store = JsonFileStore(tmp_path / "m.json", max_bytes=value)
+@pytest.mark.parametrize("value", [0, -1, 2.5, "100", True, float("inf")])
+def test_a_max_bytes_that_is_no_count_is_ignored_with_a_warning(tmp_path: Path, value: Any) -> None:
+    with pytest.warns(IgnoredValueWarning, match="max_bytes .* no bound is used") as caught:
+        store = JsonFileStore(tmp_path / "m.json", max_bytes=value)
+    assert caught[0].filename == __file__
     store.save(state("x" * 10_000))
     assert store.load() == state("x" * 10_000)
 

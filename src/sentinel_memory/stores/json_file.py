@@ -5,15 +5,15 @@ from __future__ import annotations
 import os
 import sys
 import threading
-import warnings
 from collections.abc import Callable, Hashable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from datetime import timedelta
 from typing import Any, Final, TypeAlias
 from weakref import ref
 
+from .._basics.callers import warn_caller
 from .._basics.forks import Forks
-from .._basics.numbers import finite_real, whole
+from .._basics.numbers import finite_real, warn_ignored, whole
 from ..document import State, shape_problem
 from ..errors import AlteredStoreWarning, DamagedStoreError, StoreConflictError
 from . import _codec, _files, _locks, _paths, _turns
@@ -23,7 +23,6 @@ __all__ = ["JsonFileStore"]
 _Fingerprint: TypeAlias = tuple[int, int]
 
 _LOCK_TIMEOUT: Final = 30.0
-_PACKAGE: Final = __name__.partition(".")[0]
 
 
 class _Call:
@@ -50,7 +49,7 @@ class JsonFileStore:
     is a ``TimeoutError``. On a file system without locks ``save`` does without, and ``exclusive``
     is an ``OSError``, unless ``locks=False`` promises that all writers are threads of one process.
     ``max_bytes``, a whole number of at least 1, bounds what is read and written. A number that is
-    not one of these is ignored.
+    not one of these is ignored, with an ``IgnoredValueWarning``.
 
     The file ends with the member ``digest``: the SHA-256, in hexadecimal, of all bytes of the file
     before the comma that precedes it. It is no part of the document. ``load`` takes it off and
@@ -81,7 +80,7 @@ class JsonFileStore:
         self._path: Final = _paths.absolute(path)
         self._timeout: Final = _seconds(lock_timeout)
         self._locks: Final = bool(locks)
-        self._most: Final = whole(max_bytes, 0, least=1) or None
+        self._most: Final = _count(max_bytes)
         self._known: _Fingerprint | None = None  # of what may be overwritten
         self._coming: _Fingerprint | None = None  # of what a save that failed may have left
         self._settled: tuple[int, ...] | None = None  # the file in which that was last seen
@@ -305,11 +304,10 @@ class JsonFileStore:
 
     def _warn(self) -> None:
         try:
-            warnings.warn(
+            warn_caller(
                 f"{self._path} is not as it was saved: somebody edited it, or it was damaged; it"
                 " was loaded as it is, and the next save makes it good",
                 AlteredStoreWarning,
-                stacklevel=_level_of_the_caller(),
             )
         except BaseException:  # the filter may say so; then nothing was loaded
             self._known = None
@@ -352,25 +350,25 @@ def _fingerprint(data: bytes) -> _Fingerprint:
 
 
 def _seconds(value: object) -> float:
-    if isinstance(value, timedelta):
-        value = value.total_seconds()
-    number = finite_real(value)
+    """A ``lock_timeout`` in seconds, or the default, with a warning if it is not a duration."""
+    number = finite_real(value.total_seconds() if isinstance(value, timedelta) else value)
+    if number is None or number < 0:
+        if value is not None:
+            wanted = "0 or more seconds, or a timedelta"
+            warn_ignored("lock_timeout", value, wanted, f"the default, {_LOCK_TIMEOUT:g} s,")
+        return _LOCK_TIMEOUT
     try:
-        return _LOCK_TIMEOUT if number is None or number < 0 else float(number)
+        return float(number)
     except OverflowError:
         return sys.float_info.max
 
 
-def _level_of_the_caller() -> int:
-    """The ``stacklevel``, for who calls this, of the first function outside of this package."""
-    level, frame = 1, sys._getframe(1)
-    while frame.f_back is not None and _is_ours(frame.f_globals.get("__name__")):
-        level, frame = level + 1, frame.f_back
-    return level
-
-
-def _is_ours(module: object) -> bool:
-    return isinstance(module, str) and module.partition(".")[0] == _PACKAGE
+def _count(value: object) -> int | None:
+    """A ``max_bytes``, or no bound, with a warning if it is not a count."""
+    count = whole(value, 0, least=1)
+    if not count and value is not None:
+        warn_ignored("max_bytes", value, "a whole number of at least 1", "no bound")
+    return count or None
 
 
 def _made_again(
