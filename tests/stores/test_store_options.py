@@ -342,7 +342,7 @@ def test_the_home_of_nobody_is_an_error_and_a_file_called_like_it_is_not(
 
 
 def test_the_home_of_a_user_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    user = pwd.getpwuid(os.getuid())
+    user = pwd.getpwall()[0]
     assert JsonFileStore(f"~{user.pw_name}/m.json").path == str(Path(user.pw_dir, "m.json"))
     monkeypatch.setenv("HOME", "/")
     assert JsonFileStore("~/m.json").path == "/m.json"
