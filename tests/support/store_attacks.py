@@ -230,6 +230,7 @@ def in_a_child(attack: Callable[[], tuple[int, list[str]]]) -> tuple[int, list[s
         status = 1
         try:
             os.close(reader)
+            gc.freeze()  # what the caller has need not be looked through at every collection
             with os.fdopen(writer, "w") as answer:
                 json.dump(attack(), answer)
             status = 0
