@@ -28,7 +28,12 @@ from ._basics.numbers import DEFAULTS, IgnoredValueWarning
 from .context.estimate import careful_estimate, estimate_tokens
 from .context.pack import Context, one_line
 from .entry import Entry, Match
-from .errors import DamagedStoreError, SentinelMemoryError, StoreConflictError
+from .errors import (
+    AlteredStoreWarning,
+    DamagedStoreError,
+    SentinelMemoryError,
+    StoreConflictError,
+)
 from .memory import Memory
 from .recall.protocol import RecallIndex
 from .recall.words import WordIndex
@@ -38,6 +43,7 @@ from .stores.memory import MemoryStore
 from .stores.protocol import Store
 
 __all__ = [
+    "AlteredStoreWarning",
     "BlendedIndex",
     "Compaction",
     "Context",

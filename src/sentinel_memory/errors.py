@@ -1,4 +1,4 @@
-"""The exceptions that stored data can cause.
+"""The exceptions, and the warning, that stored data can cause.
 
 Wrong calls raise builtin exceptions (``TypeError``, ``ValueError``) that name the argument.
 The classes here are for what a stored document did: it was damaged, or somebody else changed it.
@@ -6,7 +6,12 @@ The classes here are for what a stored document did: it was damaged, or somebody
 
 from __future__ import annotations
 
-__all__ = ["DamagedStoreError", "SentinelMemoryError", "StoreConflictError"]
+__all__ = [
+    "AlteredStoreWarning",
+    "DamagedStoreError",
+    "SentinelMemoryError",
+    "StoreConflictError",
+]
 
 
 class SentinelMemoryError(Exception):
@@ -38,4 +43,12 @@ class StoreConflictError(SentinelMemoryError):
 
     Both states are intact: the other one in the store, this one in the memory. The same if the
     store was read, but the memory could not take over what it has: then load again first.
+    """
+
+
+class AlteredStoreWarning(UserWarning):
+    """A file was loaded that is not as it was saved: somebody edited it, or a disk damaged it.
+
+    It is a whole document all the same. The next save makes it one as it was saved; until then,
+    ``altered`` of the store is true. The message names the path.
     """

@@ -24,6 +24,7 @@ LAYERS = [
         "errors",
         "document",
         "_basics",
+        "_basics.callers",
         "_basics.checks",
         "_basics.forks",
         "_basics.heap",
@@ -38,6 +39,10 @@ LAYERS = [
         "stores",
         "stores._codec",
         "stores._files",
+        "stores._locks",
+        "stores._paths",
+        "stores._rights",
+        "stores._turns",
         "stores.json_file",
         "stores.memory",
         "stores.protocol",
@@ -78,15 +83,31 @@ LAYERS = [
 WITHIN_A_ROW = {("document", "errors")}
 # Who touches files and threads: exactly these.
 TOUCHES = {
-    "os": {"_basics.forks", "stores._files", "stores.json_file", "memory"},
+    "os": {
+        "_basics.forks",
+        "stores._files",
+        "stores._locks",
+        "stores._paths",
+        "stores._rights",
+        "stores._turns",
+        "stores.json_file",
+        "memory",
+    },
     "threading": {
         "_basics.forks",
         "_core.locks",
         "_core.saving",
-        "stores._files",
+        "stores._locks",
+        "stores._turns",
         "stores.json_file",
     },
-    "time": {"_basics.times", "_core.saving", "stores._files"},
+    "time": {
+        "_basics.times",
+        "_core.saving",
+        "stores._files",
+        "stores._locks",
+        "stores._turns",
+    },
 }
 
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import errno
+import fcntl
+import hashlib
 import json
 import os
 import socket
@@ -17,7 +19,7 @@ import pytest
 
 import sentinel_memory
 from sentinel_memory import JsonFileStore, StoreConflictError
-from sentinel_memory.stores import _files
+from sentinel_memory.stores import _files, _locks, _paths
 
 EMPTY: dict[str, Any] = {"version": 1, "entries": []}
 
@@ -137,7 +139,7 @@ def test_a_pipe_a_socket_and_a_device_are_refused_at_once(tmp_path: Path) -> Non
         with pytest.raises(OSError, match=name):
             store.load()
         with pytest.raises(OSError, match=name if name != "device" else "/dev/null"):
-            _files.read(_files.resolve(store.path), to_replace=True)
+            _files.read(_paths.resolve(store.path), to_replace=True)
     for name in ("pipe", "socket"):
         with pytest.raises(OSError, match=name):
             JsonFileStore(tmp_path / name).save(EMPTY)
@@ -168,14 +170,15 @@ def test_the_error_of_the_system_reaches_the_caller_of_load(
 def test_the_file_is_one_line_of_json_with_other_scripts_as_they_are(tmp_path: Path) -> None:
     path = tmp_path / "m.json"
     JsonFileStore(path).save(state("žluťoučký 私 \U0001f600"))
-    text = '{"version": 1, "entries": ["žluťoučký 私 \U0001f600"]}\n'
-    assert path.read_bytes() == text.encode()
+    text = '{"version": 1, "entries": ["žluťoučký 私 \U0001f600"]'
+    digest = hashlib.sha256(text.encode()).hexdigest()
+    assert path.read_bytes() == f'{text}, "digest": "{digest}"}}\n'.encode()
 
 
 def test_a_lone_surrogate_is_escaped_and_nothing_else_with_it(tmp_path: Path) -> None:
     path = tmp_path / "m.json"
     JsonFileStore(path).save(state("ž\ud800"))
-    assert path.read_bytes() == '{"version": 1, "entries": ["ž\\ud800"]}\n'.encode()
+    assert path.read_bytes().startswith('{"version": 1, "entries": ["ž\\ud800"], '.encode())
 
 
 def test_nothing_of_a_former_document_is_in_the_folder(tmp_path: Path) -> None:
@@ -291,10 +294,11 @@ def test_the_owner_is_kept_or_else_the_group_or_else_neither(
     asked: list[tuple[int, int]] = []
 
     def other_owner(fd: int) -> os.stat_result:
-        result = list(real(fd))
-        if real(fd).st_ino == path.stat().st_ino:
-            result[4:6] = [4711, 4712]
-        return os.stat_result(result)
+        status = real(fd)
+        if status.st_ino != path.stat().st_ino:
+            return status
+        times = {"st_mtime_ns": status.st_mtime_ns, "st_ctime_ns": status.st_ctime_ns}
+        return os.stat_result([*status[:4], 4711, 4712, *status[6:]], times)
 
     def refuse(fd: int, user: int, group: int) -> None:
         asked.append((user, group))
@@ -303,7 +307,7 @@ def test_the_owner_is_kept_or_else_the_group_or_else_neither(
     monkeypatch.setattr(os, "fstat", other_owner)
     monkeypatch.setattr(os, "fchown", refuse)
     store.save(state(1))
-    assert asked == [(4711, 4712), (-1, 4712)]
+    assert asked == [(4711, 4712), (-1, 4712)] * 2  # for the lock file, then for the new one
     assert store.load() == state(1)
 
 
@@ -321,7 +325,7 @@ def test_a_chain_of_links_is_written_through(tmp_path: Path, relative: bool) -> 
     store = JsonFileStore(tmp_path / "link")
     assert store.load() == EMPTY
     store.save(state(1))
-    assert json.loads(target.read_text()) == state(1)
+    assert JsonFileStore(target).load() == state(1)
     assert names(tmp_path) == ["deep", "link", "two"]
     assert names(tmp_path / "deep") == [".m.json.lock", "m.json", "one"]
     assert all((tmp_path / name).is_symlink() for name in ("link", "two", "deep/one"))
@@ -333,7 +337,7 @@ def test_a_link_to_nothing_makes_what_it_points_to(tmp_path: Path) -> None:
     assert store.load() is None
     store.save(state(1))
     assert (tmp_path / "link").is_symlink()
-    assert json.loads((tmp_path / "missing" / "folder" / "m.json").read_text()) == state(1)
+    assert JsonFileStore(tmp_path / "missing" / "folder" / "m.json").load() == state(1)
     assert mode_of(tmp_path / "missing") == 0o700
     assert store.load() == state(1)
 
@@ -393,8 +397,9 @@ def temp_names(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 def test_every_save_has_a_temp_file_of_its_own(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    seen = temp_names(monkeypatch)
     store = JsonFileStore(tmp_path / "m.json")
+    store.save(EMPTY)
+    seen = temp_names(monkeypatch)
     store.save(EMPTY)
     store.save(EMPTY)
     assert len(set(seen)) == 2
@@ -490,7 +495,7 @@ def test_without_locks_nothing_is_swept_and_saving_works(
     """Then nobody knows whether the writer of a temp file still lives."""
     living = tmp_path / ".m.json.0123456789abcdef.tmp"
     living.write_text("text")
-    monkeypatch.setattr(_files, "fcntl", None)
+    monkeypatch.setattr(_locks, "fcntl", None)
     store = JsonFileStore(tmp_path / "m.json")
     store.save(EMPTY)
     store.save(state(1))
@@ -506,15 +511,15 @@ def test_a_file_system_without_locks_is_like_a_platform_without(
     living = tmp_path / ".m.json.0123456789abcdef.tmp"
     living.write_text("text")
 
-    def refuse(fd: int) -> None:
+    def refuse(fd: int, operation: int) -> None:
         raise OSError(number, os.strerror(number))
 
-    monkeypatch.setattr(_files, "_lock", refuse)
+    monkeypatch.setattr(fcntl, "flock", refuse)
     store = JsonFileStore(tmp_path / "m.json")
     store.save(EMPTY)
     assert store.load() == EMPTY
     assert living.exists()
-    assert _files._lock_fds == set()
+    assert _locks.lock_fds == set()
 
 
 @pytest.mark.parametrize("number", [errno.EINVAL, errno.ENOTSUP])
@@ -631,11 +636,62 @@ def test_a_refused_rename_is_not_tried_again_elsewhere(
         tries.append(source)
         raise PermissionError(errno.EACCES, "no", source)
 
+    store = JsonFileStore(tmp_path / "m.json")
+    store.save(EMPTY)
     monkeypatch.setattr(os, "replace", refuse)
     with pytest.raises(PermissionError):
-        JsonFileStore(tmp_path / "m.json").save(EMPTY)
+        store.save(state(1))
     assert len(tries) == 1
-    assert names(tmp_path) == [".m.json.lock"]
+    assert names(tmp_path) == [".m.json.lock", "m.json"]
+    assert store.load() == EMPTY
+
+
+@pytest.mark.parametrize("number", [errno.EPERM, errno.EACCES, errno.EMLINK, errno.EOPNOTSUPP])
+def test_where_there_are_no_hard_links_a_first_document_is_renamed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int
+) -> None:
+    def refuse(source: str, target: str) -> None:
+        raise OSError(number, os.strerror(number), source)
+
+    monkeypatch.setattr(os, "link", refuse)
+    store = JsonFileStore(tmp_path / "m.json")
+    store.save(state(1))
+    assert store.load() == state(1)
+    assert names(tmp_path) == [".m.json.lock", "m.json"]
+
+
+def test_a_first_document_never_replaces_one_that_appeared_at_the_last_moment(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "m.json"
+    real = os.link
+
+    def link(source: str, target: str) -> None:
+        path.write_text("theirs")
+        real(source, target)
+
+    monkeypatch.setattr(os, "link", link)
+    with pytest.raises(StoreConflictError, match="has not read it"):
+        JsonFileStore(path).save(state(1))
+    assert path.read_text() == "theirs"
+    assert names(tmp_path) == [".m.json.lock", "m.json"]
+
+
+def test_a_link_that_reports_an_error_and_was_made_is_no_conflict(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A network file system that lost the answer asks again, and finds its own link."""
+    real = os.link
+
+    def link(source: str, target: str) -> None:
+        real(source, target)
+        real(source, target)
+
+    monkeypatch.setattr(os, "link", link)
+    store = JsonFileStore(tmp_path / "m.json")
+    store.save(state(1))
+    store.save(state(2))
+    assert store.load() == state(2)
 
 
 def test_a_write_that_takes_only_a_part_is_continued(
@@ -669,12 +725,14 @@ def test_the_files_of_a_save_are_not_passed_on_to_other_programs(
     real = os.replace
 
     def look(source: str, target: str) -> None:
-        inherited.extend(os.get_inheritable(fd) for fd in _files._lock_fds)
+        inherited.extend(os.get_inheritable(fd) for fd in _locks.lock_fds)
         real(source, target)
 
+    store = JsonFileStore(tmp_path / "m.json")
+    store.save(EMPTY)
     monkeypatch.setattr(os, "replace", look)
-    JsonFileStore(tmp_path / "m.json").save(EMPTY)
-    assert inherited == [False]
+    store.save(state(1))
+    assert inherited == [False] * 3  # the lock file, the old document and the new one
 
 
 def test_a_store_that_is_no_longer_used_is_freed(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import fcntl
 import os
 import pickle
 import signal
@@ -15,7 +16,7 @@ from typing import Any
 import pytest
 
 from sentinel_memory import DamagedStoreError, JsonFileStore, StoreConflictError
-from sentinel_memory.stores import _files
+from sentinel_memory.stores import _locks
 
 
 def state(*entries: Any) -> dict[str, Any]:
@@ -329,27 +330,32 @@ def test_a_writer_waits_for_the_lock_of_another(
     """Nothing is read or written before the other one is done."""
     path = tmp_path / "m.json"
     order: list[str] = []
-    waiting = threading.Event()
-    lock = _files._lock
+    refused = threading.Event()
+    real = fcntl.flock
 
-    def noticed(fd: int) -> None:
-        waiting.set()
-        lock(fd)
-        order.append("second has the lock")
+    def noticed(fd: int, operation: int) -> None:
+        try:
+            real(fd, operation)
+        except BlockingIOError:
+            refused.set()
+            raise
+        if operation & fcntl.LOCK_EX:
+            order.append("second has the lock")
 
     def second() -> None:
         with pytest.raises(StoreConflictError):
             JsonFileStore(path).save(state("second"))
 
-    with _files.locked(str(path)):
-        monkeypatch.setattr(_files, "_lock", noticed)
+    with (tmp_path / ".m.json.lock").open("wb") as lock:  # as another process has it
+        real(lock, fcntl.LOCK_EX)
+        monkeypatch.setattr(fcntl, "flock", noticed)
         thread = threading.Thread(target=second)
         thread.start()
-        waiting.wait()
+        refused.wait()
         path.write_text("first")
         order.append("first is done")
     thread.join()
-    assert order == ["first is done", "second has the lock"]
+    assert order[:2] == ["first is done", "second has the lock"]
     assert path.read_text() == "first"
 
 
@@ -358,21 +364,23 @@ def test_a_lock_file_that_was_replaced_while_waiting_is_not_trusted(
 ) -> None:
     """The lock of a deleted file excludes nobody; the one that is there now is taken."""
     path = tmp_path / "m.json"
-    lock = _files._lock
+    real = fcntl.flock
     locked: list[int] = []
 
-    def deleted_meanwhile(fd: int) -> None:
-        lock(fd)
-        locked.append(os.fstat(fd).st_ino)
-        if len(locked) == 1:
+    def deleted_meanwhile(fd: int, operation: int) -> None:
+        real(fd, operation)
+        if operation & fcntl.LOCK_EX:
+            locked.append(os.fstat(fd).st_ino)
+        if len(locked) == 1 and (tmp_path / ".m.json.lock").exists():
             (tmp_path / "keep inode").hardlink_to(tmp_path / ".m.json.lock")
             (tmp_path / ".m.json.lock").unlink()
 
-    monkeypatch.setattr(_files, "_lock", deleted_meanwhile)
+    monkeypatch.setattr(fcntl, "flock", deleted_meanwhile)
     JsonFileStore(path).save(state(1))
-    assert locked[1:] == [(tmp_path / ".m.json.lock").stat().st_ino]
+    assert locked[1] == (tmp_path / ".m.json.lock").stat().st_ino
     assert locked[0] != locked[1]
-    assert _files._lock_fds == set()
+    assert locked[2:] == [path.stat().st_ino]
+    assert _locks.lock_fds == set()
 
 
 def test_a_call_from_a_signal_handler_in_the_middle_of_a_save_is_an_error_not_a_deadlock(
@@ -412,7 +420,7 @@ def test_a_child_forked_while_a_thread_saves_can_use_the_store(
     inside.wait()
 
     def child() -> None:
-        assert _files._lock_fds == set()
+        assert _locks.lock_fds == set()
         with pytest.raises(StoreConflictError):  # waits for the thread, and then comes too late
             store.save(state("too late"))
         assert store.load() == state("of the thread")
@@ -440,7 +448,7 @@ def test_a_forked_child_does_not_keep_the_lock_of_a_parent_that_was_killed(tmp_p
             inside.set()
             threading.Event().wait()
 
-        os.replace = stuck  # type: ignore[assignment]
+        os.link = stuck  # type: ignore[assignment]  # what gives a first document its name
         threading.Thread(target=JsonFileStore(path).save, args=(state("lost"),)).start()
         inside.wait()
         if fork() == 0:

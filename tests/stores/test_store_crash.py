@@ -1,7 +1,7 @@
 """Saving into a file, interrupted before and after every system call that it makes.
 
-``_files`` gets stand-ins for ``os`` and ``fcntl`` that know every call by name, so that a new
-one cannot be forgotten here.
+The modules of the store get stand-ins for ``os`` and ``fcntl`` that know every call by name, so
+that a new one cannot be forgotten here.
 """
 
 from __future__ import annotations
@@ -10,6 +10,8 @@ import errno
 import fcntl
 import os
 import signal
+import struct
+import sys
 import warnings
 from collections.abc import Callable
 from pathlib import Path
@@ -19,7 +21,7 @@ from typing import Any, NamedTuple, TypeAlias
 import pytest
 
 from sentinel_memory import JsonFileStore
-from sentinel_memory.stores import _files, json_file
+from sentinel_memory.stores import _files, _locks, _paths, _rights, _turns, json_file
 
 SYSTEM_CALLS = {
     "close",
@@ -29,25 +31,36 @@ SYSTEM_CALLS = {
     "fstat",
     "fsync",
     "ftruncate",
+    "getxattr",
+    "link",
     "listdir",
+    "lstat",
     "mkdir",
     "open",
     "read",
     "readlink",
+    "removexattr",
     "replace",
+    "setxattr",
     "stat",
     "unlink",
     "urandom",
     "write",
 }
-PURE = {"fsencode", "strerror"}
-PURE_OF_PATHS = {"dirname", "join", "samestat", "split"}
+PURE = {"fsencode", "geteuid", "strerror"}
+PURE_OF_PATHS = {"basename", "dirname", "join", "samestat", "split"}
 
 # What may fail without failing the save, by design: the new document is safe without it.
 BEST_EFFORT = {
     ("listdir folder", errno.ENOSPC),  # leftovers stay one save longer
     ("listdir folder", errno.EIO),
     ("listdir folder", errno.EACCES),
+    ("open leftover", errno.ENOSPC),  # then its writer does not live
+    ("open leftover", errno.EIO),
+    ("open leftover", errno.EACCES),
+    ("unlink leftover", errno.ENOSPC),
+    ("unlink leftover", errno.EIO),
+    ("unlink leftover", errno.EACCES),
     ("unlink temp", errno.ENOSPC),
     ("unlink temp", errno.EIO),
     ("unlink temp", errno.EACCES),
@@ -57,8 +70,14 @@ BEST_EFFORT = {
     ("fchown temp", errno.ENOSPC),  # the file is that of the writer then
     ("fchown temp", errno.EIO),
     ("fchown temp", errno.EACCES),
+    ("fchown lock", errno.ENOSPC),
+    ("fchown lock", errno.EIO),
+    ("fchown lock", errno.EACCES),
+    ("link temp", errno.EACCES),  # as where there are no hard links: it is renamed
     ("open folder", errno.EACCES),  # a folder to write in and not to read cannot be flushed
 }
+
+LEFTOVER = ".memory.json.0123456789abcdef.tmp"
 
 Hook: TypeAlias = Callable[[int, str, Callable[[], Any]], Any]
 
@@ -101,7 +120,7 @@ class Watched:
         elif name == "ftruncate":
             name = "mark" if args[1] else "unmark"
         elif name == "flock":
-            name = "lock" if args[1] == fcntl.LOCK_EX else "unlock"
+            name = "lock" if args[1] & fcntl.LOCK_EX else "unlock"
         label = f"{name} {role}"
         self.labels.append(label)
         result = self._hook(len(self.labels) - 1, label, lambda: function(*args, **kwargs))
@@ -118,8 +137,11 @@ class Watched:
             return "folder"
         if args[0].endswith(".lock"):
             return "lock"
+        if args[0].endswith(LEFTOVER):
+            return "leftover"
         if args[0].endswith(".tmp"):
-            return "temp"
+            # The writer opens it once to write and once to lock it.
+            return "coming" if name == "open" and not args[1] & os.O_CREAT else "temp"
         return "folder" if name == "stat" else "target"
 
 
@@ -135,6 +157,17 @@ class Case(NamedTuple):
 def document(text: str) -> dict[str, Any]:
     return {"version": 1, "entries": [{"key": "k", "data": text * 20}]}
 
+
+def access_control_list(*entries: tuple[int, int, int]) -> bytes:
+    """One of Linux, of entries of tag, permissions and user or group."""
+    return struct.pack("<I", 2) + b"".join(struct.pack("<HHI", *entry) for entry in entries)
+
+
+NOBODY = 0xFFFFFFFF
+LIST = access_control_list(
+    (0x01, 6, NOBODY), (0x02, 4, 12345), (0x04, 0, NOBODY), (0x10, 4, NOBODY), (0x20, 0, NOBODY)
+)
+"""rw for the owner, r for user 12345: the mode of a file that has it is 640."""
 
 OLD, NEW, NEXT = document("old"), document("new č"), document("next")
 
@@ -156,9 +189,10 @@ def later_save(folder: Path) -> Case:
 def save_after_a_crash(folder: Path) -> Case:
     """Another process was killed in the middle of a save."""
     case = later_save(folder)
-    (folder / ".memory.json.0123456789abcdef.tmp").write_text("half a docu")
+    (folder / LEFTOVER).write_text("half a docu")
     (folder / ".memory.json.lock").write_bytes(b"\0")
-    return case
+    case.file.chmod(0o644)
+    return case._replace(mode=0o644)
 
 
 def save_through_links(folder: Path) -> Case:
@@ -169,6 +203,8 @@ def save_through_links(folder: Path) -> Case:
     file.chmod(0o640)
     if os.geteuid() == 0:
         os.chown(file, 12345, 12345)
+    if sys.platform == "linux":
+        os.setxattr(file, "system.posix_acl_access", LIST)
     (folder / "link").symlink_to("second link")
     (folder / "second link").symlink_to(file)
     store = JsonFileStore(folder / "link")
@@ -176,7 +212,21 @@ def save_through_links(folder: Path) -> Case:
     return Case(store, file, file.read_bytes(), 0o640)
 
 
-CASES = [first_save, later_save, save_after_a_crash, save_through_links]
+def save_in_a_folder_with_a_list(folder: Path) -> Case:
+    """New files get an access-control list from their folder, which the document has not."""
+    case = later_save(folder)
+    if sys.platform == "linux":
+        os.setxattr(folder, "system.posix_acl_default", LIST)
+    return case
+
+
+CASES = [
+    first_save,
+    later_save,
+    save_after_a_crash,
+    save_through_links,
+    save_in_a_folder_with_a_list,
+]
 Prepare: TypeAlias = Callable[[Path], Case]
 
 needs_fork = pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork")
@@ -184,10 +234,15 @@ needs_fork = pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no for
 
 def watch(patch: pytest.MonkeyPatch, hook: Hook) -> list[str]:
     watched = Watched(hook)
-    patch.setattr(_files, "os", watched.module(os))
-    patch.setattr(_files, "fcntl", watched.module(fcntl))
-    patch.setattr(json_file, "os", Watched(hook).module(os))
+    for module in (_files, _locks, _paths, _rights, _turns, json_file):
+        patch.setattr(module, "os", watched.module(os))
+    patch.setattr(_locks, "fcntl", watched.module(fcntl))
     return watched.labels
+
+
+def naming(labels: list[str]) -> int:
+    """Where the new file gets its name."""
+    return labels.index("link temp" if "link temp" in labels else "replace temp")
 
 
 def act(index: int, label: str, call: Callable[[], Any]) -> Any:
@@ -243,16 +298,19 @@ def test_every_save_goes_through_the_matrix(tmp_path: Path, prepare: Prepare) ->
         "write temp",
         "fsync temp",
         "close temp",
-        "replace temp",
+        labels[naming(labels)],
         "unmark lock",
         "fsync folder",
         "unlock lock",
     ]
     last = [len(labels) - 1 - labels[::-1].index(label) for label in order]
     assert last == sorted(last)
-    assert labels.count("replace temp") == 1
+    assert labels.count("replace temp") + labels.count("link temp") == 1
     assert labels.count("write temp") > 2
-    assert labels.count("open target") == 2
+    assert labels.count("open target") == 3  # to lock it, and before and after the writing
+    assert labels.index("lock coming") < labels.index("write temp")
+    if prepare is not first_save:
+        assert labels.index("lock target") < labels.index("mark lock")
 
 
 def test_the_matrix_sees_each_kind_of_call(tmp_path: Path) -> None:
@@ -263,6 +321,8 @@ def test_the_matrix_sees_each_kind_of_call(tmp_path: Path) -> None:
     seen = {label.split()[0] for label in labels}
     renamed = {"lock": "flock", "unlock": "flock", "mark": "ftruncate", "unmark": "ftruncate"}
     expected = SYSTEM_CALLS if os.geteuid() == 0 else SYSTEM_CALLS - {"fchown"}
+    if sys.platform != "linux":
+        expected = expected - {"getxattr", "removexattr", "setxattr"}
     assert {renamed.get(name, name) for name in seen} == expected
 
 
@@ -305,7 +365,7 @@ def test_a_process_killed_at_any_call_leaves_the_old_or_the_new_file(
                 os._exit(1)
         assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == -signal.SIGKILL
         check_old_or_new(case)
-        renamed = fatal > labels.index("replace temp") - (moment == "after")
+        renamed = fatal > naming(labels) - (moment == "after")
         content = case.file.read_bytes() if case.file.exists() else None
         assert (content != case.old) == renamed
         # Another process goes on, and so may one that has the store open since before.
@@ -335,7 +395,9 @@ def test_an_error_at_any_call_leaves_the_old_or_the_new_file_and_no_other(
         case = prepare(folder)
         with pytest.MonkeyPatch.context() as patch:
             watch(patch, fail)
-            if (label, number) in BEST_EFFORT:
+            # A lock file that only its maker can open is not needed where there is a document.
+            unneeded = (label, number) == ("open lock", errno.EACCES) and case.old is not None
+            if (label, number) in BEST_EFFORT or unneeded:
                 case.store.save(NEW)
             else:
                 with pytest.raises(OSError, match="injected") as caught:
@@ -343,9 +405,13 @@ def test_an_error_at_any_call_leaves_the_old_or_the_new_file_and_no_other(
                 assert caught.value.errno == number, label
         check_old_or_new(case)
         if "unlink" not in label and "listdir" not in label:
-            leftover = prepare is save_after_a_crash and failing < labels.index("unlink temp")
+            leftover = (
+                prepare is save_after_a_crash
+                and failing < labels.index("unlink leftover")
+                and label != "open leftover"
+            )
             assert len(temp_files(folder)) == leftover, label
-        assert _files._lock_fds == set()
+        assert _locks.lock_fds == set()
         check_next_save(case, case.store)
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import sys
 import traceback
+from collections.abc import Iterable, Iterator
+from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +15,7 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from sentinel_memory import DamagedStoreError, JsonFileStore, StoreConflictError
+from sentinel_memory.stores import _codec
 
 DOCUMENT: dict[str, Any] = {
     "version": 1,
@@ -236,6 +239,74 @@ def test_what_is_odd_but_whole_is_loaded_and_can_be_saved(
     assert store.load() == state
     store.save(state)
     assert store.load() == state
+
+
+@pytest.mark.parametrize("opened", [b"[", b'{"":', b'[{"a":', b"[\n"])
+@pytest.mark.parametrize("closed", [0, 1, 209])
+def test_text_that_nests_too_deeply_never_reaches_the_parser(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, opened: bytes, closed: int
+) -> None:
+    """Whether its brackets pair up or not: not every parser guards its stack."""
+    path = tmp_path / "memory.json"
+    monkeypatch.setattr(json, "loads", lambda *_, **__: pytest.fail("it was parsed"))
+    path.write_bytes(opened * 100_000 + b"1" + b"]" * closed)
+    with pytest.raises(DamagedStoreError, match=TOO_DEEP):
+        JsonFileStore(path).load()
+
+
+@pytest.mark.parametrize("text", ['["cut [[[[', '["cut \\"[[[[', '[["a", "[[[[', '{"[[[['])
+def test_brackets_in_a_text_that_was_cut_short_are_no_levels(tmp_path: Path, text: str) -> None:
+    path = tmp_path / "memory.json"
+    check_damaged(path, (text + "[" * 500).encode(), "it is cut short: Unterminated string")
+
+
+@pytest.mark.parametrize("levels", [2, 30, 190])
+def test_deep_documents_take_no_longer_to_measure_than_flat_ones(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, levels: int
+) -> None:
+    """Counted in passes over the text, not in time: few, however deep it is."""
+    piece = "[" * levels + "]" * levels
+    text = ",".join([piece] * (20_000 // levels))
+    data = f'{{"version": 1, "entries": [{text}]}}'.encode()
+    passes: list[int] = []
+
+    def counted(steps: Iterable[int]) -> Iterator[int]:
+        passes.append(len(list(steps)))
+        return accumulate(steps)
+
+    monkeypatch.setattr(_codec, "accumulate", counted)
+    state = _codec.from_bytes(data, "m.json")
+    assert len(state["entries"]) == 20_000 // levels
+    assert len(passes) <= 1
+    assert sum(passes) <= 2 * 20_000 + 10
+
+
+@pytest.mark.parametrize("levels", [199, 200, 201, 208, 209])
+@pytest.mark.parametrize("name", ["entries", "rejected", "later"])
+def test_the_levels_of_a_state_are_checked_without_writing_it(levels: int, name: str) -> None:
+    """As ``to_bytes`` does; the document is the first level."""
+    deep: Any = []
+    for _ in range(levels - 2):
+        deep = [deep]
+    state = {"version": 1, "entries": [], name: deep}
+    if levels <= (208 if name == "rejected" else 200):
+        _codec.check_levels(state)
+        assert _codec.to_bytes(state)
+    else:
+        for call in (_codec.check_levels, _codec.to_bytes):
+            with pytest.raises(ValueError, match=TOO_DEEP):
+                call(state)
+
+
+def test_a_state_that_contains_itself_is_refused_quickly() -> None:
+    circle: list[Any] = []
+    circle += [circle, circle, (circle, {"a": circle})]
+    with pytest.raises(ValueError, match=TOO_DEEP):
+        _codec.check_levels({"version": 1, "entries": circle})
+    shared: list[Any] = []
+    for _ in range(150):  # 2 ** 150 ways lead to the innermost one
+        shared = [shared, shared]
+    _codec.check_levels({"version": 1, "entries": shared})
 
 
 @pytest.mark.parametrize("text", ["[" * 500, "}" * 500, '\\" [[', "\\\\", '\\\\\\"{{{{' * 100])

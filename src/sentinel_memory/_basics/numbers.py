@@ -13,6 +13,7 @@ from numbers import Real
 from types import MappingProxyType
 from typing import Any, Final
 
+from .callers import warn_caller
 from .checks import brief
 
 __all__ = [
@@ -104,15 +105,5 @@ def warn_ignored(name: str, value: object, wanted: str, instead: str) -> None:
     ``instead`` says what is used. Call this before any lock is taken and anything is changed: a
     program may make the warning an error.
     """
-    import inspect  # heavy, and needed for a mistake only
-    import warnings
-
-    package = __name__.partition(".")[0]
-    level, frame = 1, inspect.currentframe()
-    while frame is not None and frame.f_globals.get("__name__", "").partition(".")[0] == package:
-        level, frame = level + 1, frame.f_back
-    warnings.warn(
-        f"{name} must be {wanted}, not {brief(value)}; it is ignored, and {instead} is used",
-        IgnoredValueWarning,
-        stacklevel=level,
-    )
+    text = f"{name} must be {wanted}, not {brief(value)}; it is ignored, and {instead} is used"
+    warn_caller(text, IgnoredValueWarning)

@@ -3,19 +3,36 @@
 from __future__ import annotations
 
 import os
+import sys
 import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Hashable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from datetime import timedelta
 from typing import Any, Final, TypeAlias
+from weakref import ref
 
+from .._basics.callers import warn_caller
 from .._basics.forks import Forks
+from .._basics.numbers import finite_real, warn_ignored, whole
 from ..document import State, shape_problem
-from ..errors import StoreConflictError
-from . import _codec, _files
+from ..errors import AlteredStoreWarning, DamagedStoreError, StoreConflictError
+from . import _codec, _files, _locks, _paths, _turns
 
 __all__ = ["JsonFileStore"]
 
 _Fingerprint: TypeAlias = tuple[int, int]
+
+_LOCK_TIMEOUT: Final = 30.0
+
+
+class _Call:
+    """A load or save at work. The store holds it weakly, should its end be interrupted, too."""
+
+    __slots__ = ("__weakref__",)
+
+
+def _no_call() -> None:
+    """Stand in for the reference to a call when there is none."""
 
 
 class JsonFileStore:
@@ -27,8 +44,20 @@ class JsonFileStore:
     a pickle of it is a new store on the same path, which has not read anything.
 
     A symbolic link is written through, a hard link is not: it keeps the old document. An empty
-    hidden file, ``.<name>.lock``, stays beside the file; it orders the writers and must be
-    there for all of them. The writers of one file are meant to be processes of one user.
+    hidden file, ``.<name>.lock``, stays beside the file; it orders the writers. ``lock_timeout``
+    is how long a call waits for another writer, at least 0 seconds or a ``timedelta``; then there
+    is a ``TimeoutError``. On a file system without locks ``save`` does without, and ``exclusive``
+    is an ``OSError``, unless ``locks=False`` promises that all writers are threads of one process.
+    ``max_bytes``, a whole number of at least 1, bounds what is read and written. A number that is
+    not one of these is ignored, with an ``IgnoredValueWarning``.
+
+    The file ends with the member ``digest``: the SHA-256, in hexadecimal, of all bytes of the file
+    before the comma that precedes it. It is no part of the document. ``load`` takes it off and
+    says by ``altered``, and by an ``AlteredStoreWarning``, if it does not fit.
+
+    In a folder that everybody may write in, links and files of other users are refused with a
+    ``PermissionError``; in the folder of a group its members share the file, which keeps its
+    group, mode and access-control list.
 
     >>> import os, tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -40,13 +69,25 @@ class JsonFileStore:
     {'version': 1, 'entries': []}
     """
 
-    def __init__(self, path: str | os.PathLike[str]) -> None:
-        self._path: Final = _absolute(path)
+    def __init__(
+        self,
+        path: str | os.PathLike[str],
+        *,
+        lock_timeout: float | timedelta = _LOCK_TIMEOUT,
+        locks: bool = True,
+        max_bytes: int | None = None,
+    ) -> None:
+        self._path: Final = _paths.absolute(path)
+        self._timeout: Final = _seconds(lock_timeout)
+        self._locks: Final = bool(locks)
+        self._most: Final = _count(max_bytes)
         self._known: _Fingerprint | None = None  # of what may be overwritten
         self._coming: _Fingerprint | None = None  # of what a save that failed may have left
+        self._settled: tuple[int, ...] | None = None  # the file in which that was last seen
+        self._altered = False
         self._swept = False
         self._lock = threading.RLock()
-        self._busy = False
+        self._call: Callable[[], _Call | None] = _no_call
         _forks.register(self)
 
     @property
@@ -58,7 +99,20 @@ class JsonFileStore:
         return f"{type(self).__name__}({self._path!r})"
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return type(self), (self._path,)
+        return _made_again, (type(self), self._path, self._timeout, self._locks, self._most)
+
+    @property
+    def altered(self) -> bool:
+        """Whether the document last loaded was not as it was saved; false if nothing was there."""
+        return self._altered
+
+    @property
+    def version(self) -> Hashable | None:
+        """A stand-in for the document last loaded or saved, ``None`` if there was none.
+
+        Equal ones stand for equal files, within this process.
+        """
+        return self._known
 
     def load(self) -> State | None:
         """The document in the file, ``None`` if there is no file.
@@ -67,59 +121,197 @@ class JsonFileStore:
         a memory: ``store.load()`` before a save is how to overwrite on purpose.
 
         Raises ``DamagedStoreError``, with the file untouched and still not to be overwritten,
-        for anything but a whole document of version 1; ``IsADirectoryError`` for a folder;
-        other ``OSError`` as the system raises them.
+        for anything but a whole document of version 1, and for more than ``max_bytes``;
+        ``IsADirectoryError`` for a folder; other ``OSError`` as the system raises them.
         """
         with self._alone():
-            found = _files.read(self._path)
+            found = self._read()
             if found is None:
-                self._known = self._coming = None
+                self._known = self._coming = self._settled = None
+                self._altered = False
                 return None
-            state = _codec.from_bytes(found.data, self._path)
+            state, altered = _codec.from_file(found.data, self._path)
             self._known, self._coming = _fingerprint(found.data), None
-            return state
+            self._settled, self._altered = _files.settled(found.status), altered
+        if altered:
+            self._warn()
+        return state
 
     def save(self, state: State, /) -> None:
         """Replace the document in the file; at any crash it is the old or the new one, whole.
 
         When this returns, the document is on the disk. Missing folders are made. A file that
         was deleted is written anew. New files and folders are for their owner only; an existing
-        file keeps its mode.
+        file keeps its mode, but for set-id bits.
 
         Raises, with the file as it was: ``StoreConflictError`` if it is not what this store
         last read or wrote; ``TypeError`` or ``ValueError`` for a state that ``load`` could not
-        give back; ``OSError`` if the disk is full, a permission is missing, and so on. Only if
+        give back, or of more than ``max_bytes``; ``TimeoutError`` if another writer was not done
+        in time; ``OSError`` if the disk is full, a permission is missing, and so on. Only if
         flushing the folder fails, at the very end, the file is already the new one.
         """
-        data = _codec.to_bytes(state)
+        data = _codec.to_file(state)
         problem = shape_problem(state)
         if problem is not None:
             raise ValueError(f"state is not a document that could be read back: {problem}")
-        with self._alone():
-            target = _files.resolve(self._path)
-            folder = os.path.dirname(target)
-            _files.make_folder(folder)
-            with _files.locked(target) as lock:
-                if lock is not None:
-                    self._swept = _files.sweep(target, lock, thoroughly=not self._swept)
-                self._replace(target, data, lock)
-                _files.sync_folder(folder)
+        if self._most is not None and len(data) > self._most:
+            raise ValueError(
+                f"state has {len(data)} bytes as a file, and max_bytes is {self._most};"
+                " nothing was written"
+            )
+        with self._turn() as turn, self._alone():
+            if turn.in_use() or not self._swept:
+                self._swept = self._sweep(turn)
+            self._replace(turn, data)
+            _files.sync_folder(os.path.dirname(turn.target))
 
-    def _replace(self, target: str, data: bytes, lock: int | None) -> None:
-        before = _files.read(target, to_replace=True)
+    def exclusive(self) -> AbstractContextManager[object]:
+        """A block in which nobody else writes the file: no other thread, no other process.
+
+        ``load`` and ``save`` of this store are part of the block. It belongs to the thread and
+        task that entered it, and to what is started inside with a copy of its context. Whoever
+        else saves waits, up to ``lock_timeout``; readers do not. Missing folders are made.
+
+        Raises ``TimeoutError`` as ``save`` does, and ``OSError`` if the file system has no locks
+        and the store was not made with ``locks=False``. Who would wait for itself gets a
+        ``RuntimeError`` at once: for a second block of the same file in one thread, or a save of
+        another store in it.
+
+        >>> import os, tempfile
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     store = JsonFileStore(os.path.join(folder, "guest.json"))
+        ...     with store.exclusive():
+        ...         state = store.load() or {"version": 1, "entries": []}
+        ...         store.save({**state, "visits": state.get("visits", 0) + 1})
+        ...     print(store.load()["visits"])
+        1
+        """
+        return self._turn(exclusive=True)
+
+    def changed(self) -> bool:
+        """Whether the file is another one than was last loaded or saved; costs a look at it.
+
+        Also for one that vanished, or is damaged. Reads it unless its times say that it is the
+        same, which they do once they are 2 s old.
+
+        >>> import os, tempfile
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     mine = JsonFileStore(os.path.join(folder, "guest.json"))
+        ...     mine.save({"version": 1, "entries": []})
+        ...     other = JsonFileStore(mine.path)
+        ...     _ = other.load()
+        ...     other.save({"version": 1, "entries": [], "visits": 1})
+        ...     print(mine.changed(), other.changed())
+        True False
+        """
+        with self._alone():
+            if self._settled is not None:
+                try:
+                    now = os.stat(self._path)
+                except FileNotFoundError:
+                    return True
+                if _files.settled(now) == self._settled:
+                    return False
+            try:
+                found = self._read()
+            except DamagedStoreError:  # longer than max_bytes
+                return True
+            if found is None:
+                return self._known is not None
+            if _fingerprint(found.data) not in (self._known, self._coming):
+                return True
+            self._settled = _files.settled(found.status)
+            return False
+
+    def sweep(self) -> None:
+        """Remove what writers left that were killed: temp files with the text of a document.
+
+        ``save`` does this after a crash that it knows of; this looks in any case, so that nothing
+        that was to be forgotten stays behind. Costs the listing of a folder if there is nothing,
+        and waits for other writers only if there is. Where the file system has no locks, nobody
+        knows whether the writer of a temp file lives, and it stays.
+        """
+        target = _paths.resolve(self._path)
+        try:
+            if not _files.temp_files(target):
+                return
+        except (FileNotFoundError, PermissionError):  # no folder, or one that may not be listed
+            return
+        with self._turn() as turn, self._alone():
+            self._swept = self._sweep(turn)
+
+    def _turn(self, *, exclusive: bool = False) -> _turns.Turn:
+        target = _paths.resolve(self._path)
+        _files.make_folder(os.path.dirname(target))
+        return _turns.Turn(
+            target,
+            owner=self,
+            path=self._path,
+            timeout=self._timeout,
+            locks=self._locks,
+            exclusive=exclusive,
+        )
+
+    def _read(self) -> _files.Found | None:
+        target = _paths.resolve(self._path)
+        try:
+            return _files.read(target, most=self._most)
+        except _files.TooLongError as error:
+            problem = f"it has {error} bytes, and max_bytes is {self._most}"
+        except OSError as error:
+            if error.filename == target:
+                error.filename = self._path
+            raise
+        raise DamagedStoreError(problem, path=self._path)
+
+    def _sweep(self, turn: _turns.Turn) -> bool:
+        """Whether no temp file is left, or none that could be swept."""
+        if self._locks and not turn.locked:
+            return True
+        try:
+            paths = _files.temp_files(turn.target)
+        except OSError:  # a folder that one may not list does not keep one from saving
+            return False
+        dead = [path for path in paths if not turn.is_alive(path)]
+        return _files.sweep(dead) and len(dead) == len(paths)
+
+    def _replace(self, turn: _turns.Turn, data: bytes) -> None:
+        target = turn.target
+        before = self._read_to_replace(target)
         old = None if before is None else _fingerprint(before.data)
         if old is not None and old not in (self._known, self._coming):
             raise self._conflict()
-        status = None if before is None else before.status
-        with _files.new_file(target, data, status, lock) as temp:
+        like = None if before is None else before.rights
+        with _files.new_file(target, data, like, made=turn.hold, marker=turn.marker) as temp:
             # Flushing may have taken long, and not everybody who writes asks for the lock.
-            now = _files.read(target, to_replace=True)
+            now = self._read_to_replace(target)
             if now is not None and (before is None or now.data != before.data):
                 raise self._conflict()
             # Should the rename be interrupted, or fail and have taken place, either is ours.
-            self._known, self._coming = old, _fingerprint(data)
-            _files.replace(temp, target)
+            self._known, self._coming, self._settled = old, _fingerprint(data), None
+            try:
+                _files.replace(temp, target, new=now is None)
+            except FileExistsError:
+                raise self._conflict() from None
+            turn.adopt()
         self._known, self._coming = self._coming, None
+
+    def _read_to_replace(self, target: str) -> _files.Found | None:
+        try:
+            return _files.read(target, to_replace=True, most=self._most)
+        except _files.TooLongError:  # so it is not what this store last read or wrote
+            raise self._conflict() from None
+
+    def _warn(self) -> None:
+        try:
+            warn_caller(
+                f"{self._path} is not as it was saved: somebody edited it, or it was damaged; it"
+                " was loaded as it is, and the next save makes it good",
+                AlteredStoreWarning,
+            )
+        except BaseException:  # the filter may say so; then nothing was loaded
+            self._known = None
+            raise
 
     def _conflict(self) -> StoreConflictError:
         if self._known is not None:
@@ -135,16 +327,17 @@ class JsonFileStore:
     def _alone(self) -> Iterator[None]:
         """One thread at a time; a signal handler in the middle of a call gets an error."""
         with self._lock:
-            if self._busy:
+            if self._call() is not None:
                 raise RuntimeError(
                     f"{self!r} is in the middle of a load or save of this very thread;"
                     " in a signal handler set a flag, and save when the call has returned"
                 )
-            self._busy = True
+            call = _Call()
+            self._call = ref(call)
             try:
                 yield
             finally:
-                self._busy = False
+                self._call = _no_call
 
 
 def _fingerprint(data: bytes) -> _Fingerprint:
@@ -156,35 +349,46 @@ def _fingerprint(data: bytes) -> _Fingerprint:
     return len(data), hash(data)
 
 
-def _absolute(path: str | os.PathLike[str]) -> str:
-    text = os.fspath(path) if isinstance(path, os.PathLike) else path
-    if not isinstance(text, str):
-        raise TypeError(f"path must be a str or a path object of one, not {type(path).__name__}")
-    if not text:
-        raise ValueError("path is empty")
-    if "\0" in text:
-        raise ValueError("path has a NUL character")
-    separators = tuple(filter(None, (os.sep, os.altsep)))
-    if text.endswith(separators):
-        raise ValueError(f"path must be that of a file, and {text!r} is that of a folder")
-    text = os.path.expanduser(text)
-    if os.name == "posix" and ".." in text.split(os.sep):
-        # What ".." means after a symbolic link is only known when the file is opened.
-        return os.path.join(os.getcwd(), text)
-    return os.path.abspath(text)
+def _seconds(value: object) -> float:
+    """A ``lock_timeout`` in seconds, or the default, with a warning if it is not a duration."""
+    number = finite_real(value.total_seconds() if isinstance(value, timedelta) else value)
+    if number is None or number < 0:
+        if value is not None:
+            wanted = "0 or more seconds, or a timedelta"
+            warn_ignored("lock_timeout", value, wanted, f"the default, {_LOCK_TIMEOUT:g} s,")
+        return _LOCK_TIMEOUT
+    try:
+        return float(number)
+    except OverflowError:
+        return sys.float_info.max
+
+
+def _count(value: object) -> int | None:
+    """A ``max_bytes``, or no bound, with a warning if it is not a count."""
+    count = whole(value, 0, least=1)
+    if not count and value is not None:
+        warn_ignored("max_bytes", value, "a whole number of at least 1", "no bound")
+    return count or None
+
+
+def _made_again(
+    kind: type[JsonFileStore], path: str, timeout: float, locks: bool, most: int | None
+) -> JsonFileStore:
+    """A copy of a store, which has read nothing."""
+    return kind(path, lock_timeout=timeout, locks=locks, max_bytes=most)
 
 
 def _after_fork(store: JsonFileStore) -> None:
     """A thread that was in a call when another one forked does not exist in the child."""
-    _files.opening.release()
-    _files.close_inherited_locks()
+    _locks.opening.release()
+    _turns.give_up_turns()
     store._lock = threading.RLock()
-    store._busy = False
+    store._call = _no_call
     store._coming = None  # what that thread was about to write is not from this process
 
 
 _forks: Final = Forks(
-    before=lambda _: _files.opening.acquire(),
-    in_parent=lambda _: _files.opening.release(),
+    before=lambda _: _locks.opening.acquire(),
+    in_parent=lambda _: _locks.opening.release(),
     in_child=_after_fork,
 )
