@@ -42,8 +42,7 @@ Count: TypeAlias = Callable[[str], float]
 
 _DOUBT: Final = 3
 """Tokens by which the cost of one line may be off, beside a sixth of it, before its place is looked
-at. A larger doubt looks at more places; below 2, lines that merge with their neighbours are refused
-wrongly."""
+at. A larger doubt looks at more places; too small a one refuses lines that merge with others."""
 
 _SLACK: Final = 8
 """Tokens by which the sum of several costs may be off, beside an eighth of the last one, before the
