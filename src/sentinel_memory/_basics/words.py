@@ -79,6 +79,7 @@ _SHAPES: Final = _Shapes()
 
 # In ASCII text, or in the shapes of another: a word, a change of case inside it, and a part of it.
 _CASED_WORD: Final = re.compile("[A-Za-z0-9\u0301]+")
+_MAYBE_CAMEL: Final = re.compile("[A-Z](?<=[A-Za-z0-9\u0301][A-Z])")  # fast, so it is asked first
 _CAMEL: Final = re.compile(
     "[a-z]\u0301*[0-9]*[A-Z]|[A-Z]\u0301*[A-Z]\u0301*[a-z]\u0301*[a-z]",
 )
@@ -90,11 +91,12 @@ _PART: Final = re.compile(
 # parts that say nothing; from 40 up every name that a person wrote is in.
 _LONGEST_CAMEL: Final = 64
 
-# A short name with a sign: c# c++ a+ .net, but not a+b, a.net, or the end of a sentence.
-_SIGNED: Final = re.compile(
+# Short names with a sign: c# c++ a+ .net, but not a+b, a.net, or the end of a sentence. Both begin
+# with what is rare, or are asked only of a text that has the sign: that is most of their speed.
+_SIGN_AFTER: Final = re.compile(
     r"(?<![0-9a-z#+])([a-z][0-9a-z]{0,7})(?:#|\+\+?)(?![a-z#+])(?!(?<!\+\+)(?<!#)[0-9])"
-    r"|(?<![^\s(\[{\"'/,;:|])\.([a-z][0-9a-z]{1,7})(?![0-9a-z#+])"
 )
+_DOT_BEFORE: Final = re.compile(r"\.(?<![^\s(\[{\"'/,;:|]\.)([a-z][0-9a-z]{1,7})(?![0-9a-z#+])")
 
 
 def tokens(text: str) -> Iterator[str | list[str]]:
@@ -134,15 +136,17 @@ def _pairs(letters: list[str]) -> list[str]:
 
 def _signed(text: str) -> Iterator[tuple[str, str]]:
     """The short names with a sign in a folded text, each as the plain name and as it stands."""
-    if "#" in text or "+" in text or "." in text:
-        for found in _SIGNED.finditer(text):
-            yield found[1] or found[2], found[0]
+    if "#" in text or "+" in text:
+        for found in _SIGN_AFTER.finditer(text):
+            yield found[1], found[0]
+    for found in _DOT_BEFORE.finditer(text):
+        yield found[1], found[0]
 
 
 def _camel_parts(text: str) -> Iterator[str]:
     """The parts of the camelCase words of a text that is not folded yet."""
     shapes = text if text.isascii() else "".join(map(_SHAPES.__getitem__, text))
-    if _CAMEL.search(shapes) is None:
+    if _MAYBE_CAMEL.search(shapes) is None:
         return
     for word in _CASED_WORD.finditer(shapes):
         start, end = word.span()
@@ -161,15 +165,24 @@ def stored_words(text: str) -> set[str]:
     """
     plain = folded(text)
     words: set[str] = set()
+    _add_stored(plain, words)
     parts = " ".join(_camel_parts(text))
-    for source in (plain, folded(parts)) if parts else (plain,):
-        for token in _runs(source):
-            if isinstance(token, str):
-                words.add(token)
-            else:
-                words.update(token, _pairs(token))
+    if parts:
+        _add_stored(folded(parts), words)
     words.update([form for name, form in _signed(plain) if name in words])
     return words
+
+
+def _add_stored(text: str, words: set[str]) -> None:
+    """Add the words of a folded text."""
+    if text.isascii():
+        words.update(_ASCII_WORDS.findall(text))
+        return
+    for token in _runs(text):
+        if isinstance(token, str):
+            words.add(token)
+        else:
+            words.update(token, _pairs(token))
 
 
 def query_words(text: str) -> set[str]:
