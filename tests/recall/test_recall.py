@@ -87,7 +87,7 @@ def test_a_question_without_words_finds_nothing(query: str, clock: FakeClock) ->
 
 
 @pytest.mark.parametrize("query", [None, 5, b"tea", ["tea"]])
-def test_a_question_that_is_no_str_is_a_type_error(query: Any) -> None:
+def test_a_question_that_is_not_a_str_is_a_type_error(query: Any) -> None:
     with pytest.raises(TypeError, match="query must be a str"):
         Memory().recall(query)
     if query is not None:
@@ -242,7 +242,7 @@ def test_a_relevance_outside_0_to_1_is_a_value_error(relevance: Any, clock: Fake
 
 
 @pytest.mark.parametrize("answer", [["a"], 5, "a"])
-def test_an_index_that_returns_no_mapping_is_a_type_error(answer: Any, clock: FakeClock) -> None:
+def test_an_answer_that_is_not_a_mapping_is_a_type_error(answer: Any, clock: FakeClock) -> None:
     memory = Memory(clock=clock, index=StubIndex(answer))
     with pytest.raises(TypeError, match="search must return a mapping"):
         memory.recall("x")

@@ -1,40 +1,23 @@
 """Text to words, the same for what is stored and for what is asked.
 
-Case, width, ligatures and diacritics are folded away. A word is a run of letters and digits with
-their combining marks; scripts written without spaces count as overlapping pairs of letters. Of a
-pile of more than 30 marks, more than any language has, the rest is dropped: putting them in order
-takes quadratic time. (The limit is that of the Stream-Safe Text Format, Unicode Annex 15.)
+A word is a run of letters and digits with their combining marks, folded (see ``folding``). Scripts
+written without spaces count as overlapping pairs of letters. Stored text has further words: the
+single letters of such scripts, and the parts of a camelCase word. A short name with a sign (``c#``)
+is a word of its own beside the plain one.
 """
 
 from __future__ import annotations
 
+import math
 import re
 import unicodedata
 from collections.abc import Iterator
 from itertools import pairwise
 from typing import Any, Final
 
-__all__ = ["query_words", "stored_words", "strings_in", "tokens"]
+from .folding import CharacterTable, folded, is_dropped
 
-_DROPPED: Final = frozenset(
-    (
-        0x00AD,  # soft hyphen
-        0x200C,  # zero-width non-joiner
-        0x200D,  # zero-width joiner
-        0x0640,  # Arabic tatweel
-        0x0670,  # Arabic superscript alef
-        *range(0x0300, 0x0370),  # combining diacritical marks
-        *range(0x0610, 0x061B),  # Arabic signs
-        *range(0x064B, 0x0660),  # Arabic vowel points
-        # Hebrew points; the block's punctuation stays a separator
-        *(c for c in range(0x0591, 0x05C8) if unicodedata.category(chr(c))[0] == "M"),
-    )
-)
-_FOLDED: Final = {"ı": "i", "ł": "l", "ø": "o", "đ": "d", "æ": "ae", "œ": "oe"}
-_FOLD: Final[dict[int, str | None]] = {
-    **dict.fromkeys(_DROPPED),
-    **{ord(letter): plain for letter, plain in _FOLDED.items()},
-}
+__all__ = ["query_weights", "query_words", "stored_words", "strings_in", "tokens"]
 
 _UNSPACED: Final = (
     (0x0E00, 0x0EFF),  # Thai, Lao
@@ -64,8 +47,8 @@ def _is_unspaced(code: int) -> bool:
     return any(first <= code <= last for first, last in _UNSPACED)
 
 
-class _Kinds(dict[str, str]):
-    """Character to its role in a word, worked out once for each character met."""
+class _Kinds(CharacterTable[str, str]):
+    """Character to its role in a word."""
 
     def __missing__(self, char: str) -> str:
         category = unicodedata.category(char)[0]
@@ -75,42 +58,45 @@ class _Kinds(dict[str, str]):
             kind = _SEPARATOR
         else:
             kind = _UNSPACED_LETTER if _is_unspaced(ord(char)) else _SPACED
-        self[char] = kind
-        return kind
+        return self.keep(char, kind)
 
 
-_KINDS: Final = _Kinds()
-
-
-class _IsMark(dict[str, str]):
-    """Character to "m", if nothing but a mark is left of it after folding, or to "x"."""
+class _Shapes(CharacterTable[str, str]):
+    """Character to an example of its kind: "a", "A", "0", a mark, or a blank."""
 
     def __missing__(self, char: str) -> str:
-        first = unicodedata.normalize("NFKD", char)[0]
-        mark = ord(char) in _DROPPED or unicodedata.category(first)[0] == "M"
-        self[char] = "m" if mark else "x"
-        return self[char]
+        category = unicodedata.category(char)
+        if category[0] == "M" or is_dropped(char):
+            shape = _A_MARK
+        else:
+            shape = {"Ll": "a", "Lu": "A", "Nd": "0"}.get(category, " ")
+        return self.keep(char, shape)
 
 
-_IS_MARK: Final = _IsMark()
-_MOST_MARKS: Final = 30
-_TOO_MANY_MARKS: Final = re.compile(f"m{{{_MOST_MARKS}}}(m+)")
+_A_MARK: Final = "\u0301"
+_KINDS: Final = _Kinds()
+_SHAPES: Final = _Shapes()
 
+# In ASCII text, or in the shapes of another: a word, a change of case inside it, and a part of it.
+_CASED_WORD: Final = re.compile("[A-Za-z0-9\u0301]+")
+_MAYBE_CAMEL: Final = re.compile("[A-Z](?<=[A-Za-z0-9\u0301][A-Z])")  # fast, so it is asked first
+_CAMEL: Final = re.compile(
+    "[a-z]\u0301*[0-9]*[A-Z]|[A-Z]\u0301*[A-Z]\u0301*[a-z]\u0301*[a-z]",
+)
+_PART: Final = re.compile(
+    "(?:[A-Z]\u0301*)+(?=[A-Z]\u0301*[a-z])|(?:[A-Z]\u0301*)?[a-z][a-z\u0301]*"
+    "|(?:[A-Z]\u0301*)+|[0-9]+"
+)
+# Letters of a word that is looked at for camelCase. Raising it cuts longer codes (base64) into
+# parts that say nothing; from 40 up every name that a person wrote is in.
+_LONGEST_CAMEL: Final = 64
 
-def _without_piles(text: str) -> str:
-    """The text with at most 30 marks in a row."""
-    marks = "".join(map(_IS_MARK.__getitem__, text))
-    kept = []
-    start = 0
-    for pile in _TOO_MANY_MARKS.finditer(marks):
-        kept.append(text[start : pile.start(1)])
-        start = pile.end()
-    return "".join([*kept, text[start:]]) if kept else text
-
-
-def _fold(text: str) -> str:
-    decomposed = unicodedata.normalize("NFKD", _without_piles(text.casefold()))
-    return unicodedata.normalize("NFKC", decomposed.translate(_FOLD))
+# Short names with a sign: c# c++ a+ .net, but not a+b, a.net, or the end of a sentence. Both begin
+# with what is rare, or are asked only of a text that has the sign: that is most of their speed.
+_SIGN_AFTER: Final = re.compile(
+    r"(?<![0-9a-z#+])([a-z][0-9a-z]{0,7})(?:#|\+\+?)(?![a-z#+])(?!(?<!\+\+)(?<!#)[0-9])"
+)
+_DOT_BEFORE: Final = re.compile(r"\.(?<![^\s(\[{\"'/,;:|]\.)([a-z][0-9a-z]{1,7})(?![0-9a-z#+])")
 
 
 def tokens(text: str) -> Iterator[str | list[str]]:
@@ -119,12 +105,17 @@ def tokens(text: str) -> Iterator[str | list[str]]:
     >>> list(tokens("私はPythonで"))
     [['私', 'は'], 'python', ['で']]
     """
+    return _runs(folded(text))
+
+
+def _runs(text: str) -> Iterator[str | list[str]]:
+    """The runs of a folded text."""
     if text.isascii():
-        yield from _ASCII_WORDS.findall(text.lower())
+        yield from _ASCII_WORDS.findall(text)
         return
     word: list[str] = []  # of a spaced script: characters; else: letters with their marks
     running = _SEPARATOR
-    for char in _fold(text):
+    for char in text:
         kind = _KINDS[char]
         if kind is _MARK and word:
             word[-1] += char
@@ -143,19 +134,55 @@ def _pairs(letters: list[str]) -> list[str]:
     return [first + second for first, second in pairwise(letters)]
 
 
+def _signed(text: str) -> Iterator[tuple[str, str]]:
+    """The short names with a sign in a folded text, each as the plain name and as it stands."""
+    if "#" in text or "+" in text:
+        for found in _SIGN_AFTER.finditer(text):
+            yield found[1], found[0]
+    for found in _DOT_BEFORE.finditer(text):
+        yield found[1], found[0]
+
+
+def _camel_parts(text: str) -> Iterator[str]:
+    """The parts of the camelCase words of a text that is not folded yet."""
+    shapes = text if text.isascii() else "".join(map(_SHAPES.__getitem__, text))
+    if _MAYBE_CAMEL.search(shapes) is None:
+        return
+    for word in _CASED_WORD.finditer(shapes):
+        start, end = word.span()
+        if end - start <= _LONGEST_CAMEL and _CAMEL.search(shapes, start, end):
+            for part in _PART.finditer(shapes, start, end):
+                yield text[part.start() : part.end()]
+
+
 def stored_words(text: str) -> set[str]:
     """The distinct words of a stored text; an unspaced run has its single letters too.
 
     >>> sorted(stored_words("Žofie, 12"))
     ['12', 'zofie']
+    >>> sorted(stored_words("phoneNumber in C#"))
+    ['c', 'c#', 'in', 'number', 'phone', 'phonenumber']
     """
+    plain = folded(text)
     words: set[str] = set()
-    for token in tokens(text):
+    _add_stored(plain, words)
+    parts = " ".join(_camel_parts(text))
+    if parts:
+        _add_stored(folded(parts), words)
+    words.update([form for name, form in _signed(plain) if name in words])
+    return words
+
+
+def _add_stored(text: str, words: set[str]) -> None:
+    """Add the words of a folded text."""
+    if text.isascii():
+        words.update(_ASCII_WORDS.findall(text))
+        return
+    for token in _runs(text):
         if isinstance(token, str):
             words.add(token)
         else:
             words.update(token, _pairs(token))
-    return words
 
 
 def query_words(text: str) -> set[str]:
@@ -164,13 +191,36 @@ def query_words(text: str) -> set[str]:
     >>> sorted(query_words("アレルギー"))
     ['アレ', 'ギー', 'ルギ', 'レル']
     """
-    words: set[str] = set()
-    for token in tokens(text):
+    return set(query_weights(text))
+
+
+def query_weights(text: str) -> dict[str, int]:
+    """The distinct words of a question, each with its part of the whole, in the order of the text.
+
+    All words count the same. A short name with a sign is still one word: it counts in part as it
+    stands, and in part as the plain name.
+
+    >>> query_weights("Is C# fun?")
+    {'is': 2, 'c': 1, 'fun': 2, 'c#': 1}
+    """
+    plain = folded(text)
+    words: dict[str, int] = {}
+    for token in _runs(plain):
         if isinstance(token, str):
-            words.add(token)
+            words[token] = 1
         else:
-            words.update(_pairs(token) or token)
-    return words
+            words.update(dict.fromkeys(_pairs(token) or token, 1))
+    forms: dict[str, set[str]] = {}
+    for name, form in _signed(plain):
+        if name in words:
+            forms.setdefault(name, {name}).add(form)
+    if not forms:
+        return words
+    whole = math.lcm(*map(len, forms.values()))
+    weights = dict.fromkeys(words, whole)
+    for spelled in forms.values():
+        weights.update(dict.fromkeys(sorted(spelled), whole // len(spelled)))
+    return weights
 
 
 def strings_in(data: Any) -> Iterator[str]:

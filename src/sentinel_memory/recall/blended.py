@@ -18,9 +18,10 @@ _LARGEST_WEIGHT: Final = 1e300  # so that their sum is finite
 class BlendedIndex:
     """Several indexes as one: relevance is the average of theirs, by weight.
 
-    ``parts`` are pairs of a ``RecallIndex`` and a weight above 0; only the proportions of the
-    weights matter. An index that does not find an entry counts as 0. What each of them raises is
-    raised; if one refuses an entry, the others forget it again.
+    ``parts`` are pairs of a ``RecallIndex`` and a weight from 0 up; only the proportions of the
+    weights matter. An index that does not find an entry counts as 0, and one of weight 0 is kept in
+    step and not asked. What each of them raises is raised; if one refuses an entry, the others
+    forget it again.
 
     >>> from sentinel_memory import EmbeddingIndex, Memory, WordIndex
     >>> def embed(texts):  # in place of a model
@@ -31,8 +32,8 @@ class BlendedIndex:
     >>> memory.recall("money")[0].relevance
     0.25
 
-    Raises ``TypeError`` for a part that is no such pair, ``ValueError`` for a weight that is not a
-    finite number above 0, and for no parts at all.
+    Raises ``TypeError`` for a part that is not such a pair, ``ValueError`` for a weight that is not
+    a finite number from 0 up, and if no part has a weight above 0.
     """
 
     def __init__(self, parts: Iterable[tuple[RecallIndex, float]]) -> None:
@@ -46,16 +47,18 @@ class BlendedIndex:
             index, given = part
             check_methods("index", index, ("add", "discard", "search"))
             weight = finite_real(given)
-            if weight is None or not 0 < weight <= _LARGEST_WEIGHT:
-                raise ValueError(f"a weight must be a finite number above 0, not {brief(given)}")
+            if weight is None or not 0 <= weight <= _LARGEST_WEIGHT:
+                raise ValueError(f"a weight must be a finite number from 0 up, not {brief(given)}")
             self._parts.append((index, float(weight)))
             self._total += float(weight)
-        if not self._parts:
-            raise ValueError("parts must have at least one index")
+        if not self._total:
+            raise ValueError("parts must have at least one index of a weight above 0")
+        self._keys: set[str] = set()  # for parts that cannot be cleared at once
 
     def add(self, entry: Entry, /) -> None:
         """Add ``entry`` to every index, or to none."""
         tried = []
+        self._keys.add(entry.key)
         try:
             for index, _ in self._parts:
                 tried.append(index)
@@ -63,17 +66,39 @@ class BlendedIndex:
         except BaseException:
             for index in tried:
                 index.discard(entry.key)
+            self._keys.discard(entry.key)
             raise
 
     def discard(self, key: str, /) -> None:
         """Forget the entry of that key in every index."""
         for index, _ in self._parts:
             index.discard(key)
+        self._keys.discard(key)
+
+    def clear(self) -> None:
+        """Forget every entry in every index."""
+        for index, _ in self._parts:
+            clear = getattr(index, "clear", None)
+            if callable(clear):
+                clear()
+            else:
+                for key in self._keys:
+                    index.discard(key)
+        self._keys.clear()
+
+    def prepare(self, query: str, /) -> None:
+        """Let every index prepare the question that has something to prepare."""
+        for index, weight in self._parts:
+            prepare = getattr(index, "prepare", None) if weight else None
+            if callable(prepare):
+                prepare(query)
 
     def search(self, query: str, /) -> Mapping[str, float]:
-        """The average relevance of what any of the indexes finds."""
+        """The average relevance of each entry that any of the indexes finds."""
         sums: dict[str, float] = {}
         for index, weight in self._parts:
+            if not weight:
+                continue
             answer = checked_answer(index.search(query), type(index).__name__)
             for key, value in answer.items():
                 relevance = checked_relevance(value, key)

@@ -1,4 +1,4 @@
-"""What an index is, and the check of what it answers."""
+"""Indexes: what a memory asks of one, and the check of the answer."""
 
 from __future__ import annotations
 
@@ -13,16 +13,24 @@ __all__ = ["RecallIndex", "checked_answer", "checked_relevance"]
 
 
 class RecallIndex(Protocol):
-    """What decides which entries answer a question: any object with these three methods.
+    """An index decides which entries answer a question: any object with these three methods.
 
     A memory calls them under its lock, so they must not call the memory; one index serves one
     memory. A key is discarded before an entry is added under it again.
+
+    Two more methods are optional. ``prepare(query)`` is called before each search, before any lock
+    is taken and by several threads at once: here belongs all that takes long, such as asking an
+    embedder. Entries may come and go between it and the search. An exception of it reaches the
+    caller. ``clear()`` forgets every entry, whatever state an interruption (Ctrl-C) left behind; an
+    index without it has every key discarded instead.
     """
 
     def add(self, entry: Entry, /) -> None:
-        """Make ``entry`` findable. If this raises, the memory is as if nothing had been asked.
+        """Make ``entry`` findable.
 
-        What was discarded to make room for it is then added again, as soon as that succeeds.
+        An index that raises refuses the entry: the call of the memory fails, and changes nothing.
+        If the entry would have replaced another one, that is given to the index again, and once
+        more before each question until the index takes it.
         """
 
     def discard(self, key: str, /) -> None:
@@ -33,7 +41,10 @@ class RecallIndex(Protocol):
 
 
 def checked_answer(answer: object, index: str) -> Mapping[str, object]:
-    """What an index, named ``index``, said of a question, or a ``TypeError``."""
+    """The answer to a question of an index of that name.
+
+    Raises ``TypeError`` if it is not a mapping.
+    """
     if not isinstance(answer, Mapping):
         raise TypeError(
             f"{index}.search must return a mapping from key to relevance,"
@@ -43,7 +54,10 @@ def checked_answer(answer: object, index: str) -> Mapping[str, object]:
 
 
 def checked_relevance(value: object, key: str) -> float:
-    """What an index said of one entry, or a ``ValueError``."""
+    """The relevance that an index gave the entry of a key.
+
+    Raises ``ValueError`` if it is not a number in [0, 1].
+    """
     if type(value) is float and 0 <= value <= 1:
         return value
     relevance = in_unit_interval(value)

@@ -3,22 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import TypeAlias
 
-from .._basics.words import query_words, stored_words, strings_in
+from .._basics.postings import Posting, Postings
+from .._basics.words import query_weights, stored_words, strings_in
 from ..entry import Entry
 
 __all__ = ["WordIndex", "entry_text"]
 
 
-class _Posting:
-    """The serial numbers of the entries that have one word, and how many of them are gone."""
+class _Member:
+    """One entry: its key, empty once it is gone, and the lists of its words."""
 
-    __slots__ = ("gone", "serials", "word")
+    __slots__ = ("key", "lists")
 
-    def __init__(self, word: str) -> None:
-        self.word = word
-        self.serials: list[int] = []
-        self.gone = 0
+    def __init__(self, key: str, lists: tuple[_List, ...]) -> None:
+        self.key = key
+        self.lists = lists
+
+
+_List: TypeAlias = Posting[str, _Member]
 
 
 class WordIndex:
@@ -36,57 +40,62 @@ class WordIndex:
     """
 
     def __init__(self) -> None:
-        self._last_serial = 0
-        self._serials: dict[str, int] = {}
-        self._entries: dict[int, tuple[str, tuple[_Posting, ...]]] = {}  # key and its words
-        self._postings: dict[str, _Posting] = {}
+        self.clear()
+
+    def clear(self) -> None:
+        """Forget every entry."""
+        # The members are the truth. An exception (Ctrl-C) can leave the lists half made; then they
+        # are made again from the members, before they are used.
+        self._members: dict[str, _Member] = {}
+        self._postings: Postings[str, _Member] = Postings()
+        self._half_made = False
 
     def add(self, entry: Entry, /) -> None:
         """Make ``entry`` findable by its words."""
         self.discard(entry.key)
-        self._last_serial += 1
-        serial = self._last_serial
-        postings = []
-        for word in stored_words(entry_text(entry)):
-            posting = self._postings.get(word)
-            if posting is None:
-                posting = self._postings[word] = _Posting(word)
-            posting.serials.append(serial)
-            postings.append(posting)
-        self._entries[serial] = (entry.key, tuple(postings))
-        self._serials[entry.key] = serial
+        words = stored_words(entry_text(entry))
+        self._half_made = True
+        member = _Member(entry.key, self._postings.of(words))
+        self._members[entry.key] = member
+        for posting in member.lists:
+            posting.members.append(member)
+        self._half_made = False
 
     def discard(self, key: str, /) -> None:
         """Forget the words of the entry of that key."""
-        serial = self._serials.pop(key, None)
-        if serial is None:
+        if self._half_made:
+            self._repair()
+        if key not in self._members:
             return
-        _, postings = self._entries.pop(serial)
-        for posting in postings:
-            # A list is the smallest posting. What is gone from it is a number, not a text, and
-            # is left until half of it is; the last entry takes the word along.
-            posting.gone += 1
-            if posting.gone == len(posting.serials):
-                del self._postings[posting.word]
-            elif posting.gone > len(posting.serials) // 2:
-                posting.serials = [one for one in posting.serials if one in self._entries]
-                posting.gone = 0
+        self._half_made = True
+        member = self._members.pop(key)
+        member.key = ""
+        self._postings.lose(member.lists)
+        self._half_made = False
 
     def search(self, query: str, /) -> Mapping[str, float]:
         """The share of the distinct words of ``query`` in each entry that has one of them."""
-        words = query_words(query)
-        if not words:
-            return {}
-        hits: dict[int, int] = {}
-        for word in words:
-            posting = self._postings.get(word)
-            for serial in () if posting is None else posting.serials:
-                hits[serial] = hits.get(serial, 0) + 1
-        shares = [count / len(words) for count in range(len(words) + 1)]
-        entries = self._entries
-        return {
-            entries[serial][0]: shares[count] for serial, count in hits.items() if serial in entries
-        }
+        if self._half_made:
+            self._repair()
+        weights = query_weights(query)
+        whole = sum(weights.values())
+        hits: dict[_Member, int] = {}
+        for word, weight in weights.items():
+            if word in self._postings:
+                for member in self._postings[word].members:
+                    hits[member] = hits.get(member, 0) + weight
+        return {member.key: weight / whole for member, weight in hits.items() if member.key}
+
+    def _repair(self) -> None:
+        """Make the lists again from the members."""
+        postings: Postings[str, _Member] = Postings()
+        for member in self._members.values():
+            lists = postings.of([posting.label for posting in member.lists])
+            for posting in lists:
+                posting.members.append(member)
+            member.lists = lists
+        self._postings = postings
+        self._half_made = False
 
 
 def entry_text(entry: Entry) -> str:
