@@ -246,11 +246,12 @@ class _Measured(NamedTuple):
 
 
 class _Count:
-    """A tokenizer and the overhead of a message."""
+    """A tokenizer and the overhead of a message; no text is counted twice."""
 
     def __init__(self, tokenizer: Tokenizer, per_message_overhead: object) -> None:
         self.tokenizer = tokenizer
-        self.text = checked_tokenizer(tokenizer)
+        self._count = checked_tokenizer(tokenizer)
+        self._known: dict[str, float] = {}
         self.overhead: float = 0
         number = finite_real(per_message_overhead)
         if number is not None and number >= 0:
@@ -258,6 +259,12 @@ class _Count:
         elif per_message_overhead is not None:
             wanted = "a number of at least 0"
             warn_ignored("per_message_overhead", per_message_overhead, wanted, "0")
+
+    def text(self, text: str) -> float:
+        """The number of tokens of a text."""
+        if text not in self._known:
+            self._known[text] = self._count(text)
+        return self._known[text]
 
     def measured(self, messages: list[Message]) -> _Measured:
         """The messages with their count."""
