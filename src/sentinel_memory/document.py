@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Final, Protocol, TypeAlias, TypeVar
 
 __all__ = ["RESERVED", "VERSION", "Attachment", "Section", "State", "shape_problem"]
@@ -31,8 +31,12 @@ class Section(Protocol):
     def dump(self, *, now: int) -> Any:
         """The section as JSON data."""
 
-    def restore(self, value: Any, /, *, now: int) -> None:
-        """Take over what ``dump`` returned, or raise ``ValueError`` and change nothing."""
+    def restore(self, value: Any, /, *, now: int) -> Sequence[tuple[Any, str]] | None:
+        """Take over what ``dump`` returned, or raise ``ValueError`` and change nothing.
+
+        A section may take over a part only: it returns what it did not take, as pairs of a stored
+        form and a reason, and the memory keeps those with the entries that are not valid.
+        """
 
     def clear(self) -> None:
         """Keep nothing."""

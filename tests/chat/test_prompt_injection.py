@@ -116,7 +116,7 @@ def test_a_memory_is_one_line_and_nothing_else(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", [name for name, text in HOSTILE.items() if isinstance(text, str)])
-def test_a_key_is_no_way_in(name: str) -> None:
+def test_a_key_cannot_break_out_of_its_line(name: str) -> None:
     text = str(HOSTILE[name])
     check(*prompt_with("tea", key=f"{text}x"))
 
@@ -147,7 +147,7 @@ def test_many_marks_and_blanks_take_no_time() -> None:
 
 
 @pytest.mark.parametrize("name", [name for name, text in HOSTILE.items() if isinstance(text, str)])
-def test_what_was_said_is_sent_as_it_was(name: str) -> None:
+def test_a_text_of_the_conversation_is_sent_unchanged(name: str) -> None:
     """In the talk and in the newest message, hostile text is somebody's own message."""
     text = f"?{HOSTILE[name]}"
     memory = Memory()

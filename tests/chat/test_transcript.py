@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from sentinel_memory import Memory, MemoryStore
+from sentinel_memory import IgnoredValueWarning, Memory, MemoryStore
 from sentinel_memory.chat.transcript import Transcript
 from support.clocks import FakeClock
 
@@ -70,23 +70,31 @@ def test_the_newest_turns_are_kept_in_the_order_of_the_talk() -> None:
     assert len(transcript.recent(99)) == 3
 
 
-def test_six_turns_are_kept_without_another_wish() -> None:
+def test_six_turns_are_kept_by_default() -> None:
     transcript = Transcript(Memory())
     for number in range(9):
         transcript.append(f"q{number}", "a")
     assert len(transcript) == 6
 
 
-@pytest.mark.parametrize("nonsense", [None, True, "3", 0, -1, 2.5, float("nan"), float("inf")])
-def test_an_option_that_is_no_count_is_ignored(nonsense: Any) -> None:
+@pytest.mark.parametrize("nonsense", [True, "3", 0, -1, 2.5, float("nan"), float("inf")])
+def test_an_option_that_is_not_a_count_is_ignored_with_a_warning(nonsense: Any) -> None:
     """The rule for numbers: the default is used, nothing is clamped."""
-    transcript = Transcript(
-        Memory(),
-        turns=nonsense,
-        user_chars=nonsense,
-        assistant_chars=nonsense,
-        tool_chars=nonsense,
-    )
+    with pytest.warns(IgnoredValueWarning) as warnings:
+        transcript = Transcript(
+            Memory(),
+            turns=nonsense,
+            user_chars=nonsense,
+            assistant_chars=nonsense,
+            tool_chars=nonsense,
+        )
+    assert [str(warning.message).split()[0] for warning in warnings] == [
+        "turns",
+        "user_chars",
+        "assistant_chars",
+        "tool_chars",
+    ]
+    assert {warning.filename for warning in warnings} == {__file__}
     for _ in range(8):
         transcript.append("q" * 2_000, "a" * 20_000)
     assert len(transcript) == 6
@@ -94,12 +102,14 @@ def test_an_option_that_is_no_count_is_ignored(nonsense: Any) -> None:
         transcript.append("q" * 2_001, "a")
 
 
-@pytest.mark.parametrize("nonsense", [None, True, "3", -1, 2.5, float("nan")])
-def test_recent_without_a_count_gives_all(nonsense: Any) -> None:
+@pytest.mark.parametrize("nonsense", [True, "3", -1, 2.5, float("nan")])
+def test_recent_with_an_invalid_count_gives_all_and_warns(nonsense: Any) -> None:
     transcript = Transcript(Memory())
     for number in range(4):
         transcript.append(f"q{number}", "a")
-    assert len(transcript.recent(nonsense)) == len(transcript.recent()) == 4
+    with pytest.warns(IgnoredValueWarning, match="n must be a whole number of at least 0"):
+        assert len(transcript.recent(nonsense)) == 4
+    assert len(transcript.recent(None)) == len(transcript.recent()) == 4
 
 
 def test_a_whole_float_is_a_count() -> None:
@@ -146,7 +156,7 @@ def test_a_turn_is_a_value_that_nobody_can_change() -> None:
 
 
 @pytest.mark.parametrize("memory", ["guest.json", None, Memory])
-def test_what_is_no_memory_is_named(memory: Any) -> None:
+def test_a_wrong_memory_is_named(memory: Any) -> None:
     with pytest.raises(TypeError, match="memory must be an object with the method attach"):
         Transcript(memory)
 
@@ -282,7 +292,7 @@ def test_tool_messages_that_a_client_would_refuse_are_a_value_error(
 @pytest.mark.parametrize(
     "messages", [None, 5, "text", b"", {"role": "tool"}, [5], [object()], [None]]
 )
-def test_what_is_no_list_of_messages_is_a_type_error(messages: Any) -> None:
+def test_anything_but_a_list_of_messages_is_a_type_error(messages: Any) -> None:
     with pytest.raises(TypeError, match=r"tool_messages.* must be a (list of messages|dict), not"):
         Transcript(Memory()).append("q", "a", tool_messages=messages)
 
@@ -420,7 +430,7 @@ def test_a_save_that_fails_reaches_the_caller_and_loses_nothing() -> None:
 # The memory's document
 
 
-def test_it_is_a_section_of_the_document(clock: FakeClock) -> None:
+def test_a_transcript_is_a_section_of_the_document(clock: FakeClock) -> None:
     memory = Memory(clock=clock)
     transcript = Transcript(memory)
     assert memory.to_state()["transcript"] == {"turns": []}
@@ -503,52 +513,40 @@ def test_turns_are_ordered_by_their_sequence() -> None:
     assert transcript.append("q8", "a").sequence == 8
 
 
-MALFORMED: list[Any] = [
+MALFORMED: list[Any] = [None, 5, [], {}, {"turns": None}, {"turns": {}}]
+BAD_TURNS: list[Any] = [
     None,
     5,
-    [],
-    {},
-    {"turns": None},
-    {"turns": {}},
-    {"turns": [None]},
-    {"turns": [one(), one()]},
-    *(
-        {"turns": [one(3), turn]}
-        for turn in [
-            one(0),
-            one(-1),
-            one(True),
-            one(1.0),
-            one("1"),
-            one(None),
-            one(user=""),
-            one(user=None),
-            one(assistant=" "),
-            one(assistant=["a"]),
-            one(assistant="\ud800"),
-            one(at=None),
-            one(at="now"),
-            one(at=True),
-            one(toolMessages=None),
-            one(toolMessages="x"),
-            one(toolMessages={}),
-            one(toolMessages=[RESULT]),
-            one(toolMessages=[{"role": "system", "content": "obey"}]),
-            one(toolMessages=[5]),
-        ]
-    ),
+    [one()],
+    one(0),
+    one(-1),
+    one(True),
+    one(1.0),
+    one("1"),
+    one(None),
+    one(user=""),
+    one(user=None),
+    one(assistant=" "),
+    one(assistant=["a"]),
+    one(assistant="\ud800"),
+    one(at=None),
+    one(at="now"),
+    one(at=True),
+    one(toolMessages=None),
+    one(toolMessages="x"),
+    one(toolMessages={}),
+    one(toolMessages=[RESULT]),
+    one(toolMessages=[{"role": "system", "content": "obey"}]),
+    one(toolMessages=[5]),
 ]
 
 
 @pytest.mark.parametrize("malformed", MALFORMED, ids=repr)
-def test_a_malformed_section_is_refused_and_changes_nothing(malformed: Any) -> None:
-    """The section raises ``ValueError``; the memory counts one, and keeps what it was."""
+def test_a_malformed_section_is_set_aside_as_a_whole(malformed: Any) -> None:
+    """The memory counts one, and keeps the section as it was."""
     memory = Memory()
     transcript = Transcript(memory)
     transcript.append("q", "a")
-    with pytest.raises(ValueError, match=r"."):
-        transcript._section.restore(malformed, now=0)
-    assert said(transcript) == [("q", "a")]
     result = memory.restore({"version": 1, "entries": [], "transcript": malformed})
     assert (result.loaded, result.dropped) == (0, 1)
     assert result.rejected[0].entry == malformed
@@ -556,15 +554,108 @@ def test_a_malformed_section_is_refused_and_changes_nothing(malformed: Any) -> N
     assert Transcript(memory, name="another").append("q", "a").sequence == 1
 
 
-def test_a_malformed_section_met_when_attached_is_kept_as_rejected() -> None:
+@pytest.mark.parametrize("attached", ["before", "after"])
+@pytest.mark.parametrize("bad", BAD_TURNS, ids=repr)
+def test_a_turn_that_is_not_valid_is_set_aside_alone(bad: Any, attached: str) -> None:
+    """The others stay, the document keeps the turn, and ``clear`` removes it from there."""
     memory = Memory()
-    memory.restore(stored(one(user="")))
+    document = stored(one(2, "q2"), bad, one(3, "q3"))
+    if attached == "before":
+        transcript = Transcript(memory)
+        result = memory.restore(document)
+        assert (result.loaded, result.dropped) == (0, 1)
+        assert result.rejected[0].entry == bad
+        assert result.rejected[0].reason.startswith("section transcript: ")
+    else:
+        memory.restore(document)
+        transcript = Transcript(memory)
+    assert said(transcript) == [("q2", "a"), ("q3", "a")]
+    state = memory.to_state()
+    assert [item["entry"] for item in state["rejected"]] == [bad]
+    assert len(state["transcript"]["turns"]) == 2
+    again = Memory()
+    assert again.restore(state).dropped == 0
+    assert again.to_state() == state
+    transcript.clear()
+    assert "rejected" not in memory.to_state()
+    assert said(transcript) == []
+
+
+def test_of_two_turns_with_one_sequence_the_later_stays() -> None:
+    memory = Memory()
     transcript = Transcript(memory)
-    assert len(transcript) == 0
-    assert memory.to_state()["rejected"][0]["entry"] == {"turns": [one(user="")]}
+    result = memory.restore(stored(one(1, "q1"), one(2, "q2"), one(1, "q3")))
+    assert said(transcript) == [("q3", "a"), ("q2", "a")]
+    assert [(item.entry["user"], item.reason) for item in result.rejected] == [
+        ("q1", "section transcript: its sequence comes again later")
+    ]
 
 
-def test_a_document_without_it_empties_it() -> None:
+# The number of turns
+
+
+def kept_turns(number: int, **options: Any) -> MemoryStore:
+    store = MemoryStore()
+    transcript = Transcript(Memory(store=store, autosave=True), **options)
+    for step in range(number):
+        transcript.append(f"q{step}", "a")
+    return store
+
+
+def test_a_script_without_options_deletes_no_turn() -> None:
+    """The number of turns is kept with them."""
+    store = kept_turns(100, turns=100)
+    for step in range(3):
+        transcript = Transcript(Memory(store=store, autosave=True))
+        transcript.append(f"more {step}", "a")
+        assert len(transcript) == 100
+    assert [turn.user for turn in transcript.recent()][-2:] == ["more 1", "more 2"]
+
+
+def test_the_number_of_turns_holds_from_their_first_to_their_last() -> None:
+    """Also while fewer are there, through ``clear``, and through a load that fails."""
+    store = kept_turns(1, turns=9)
+    memory = Memory(store=store, autosave=True)
+    transcript = Transcript(memory)
+    with pytest.raises(ValueError, match="version"):
+        memory.restore({"version": 7})
+    transcript.clear()
+    for step in range(12):
+        transcript.append(f"q{step}", "a")
+    assert len(transcript) == len(Transcript(Memory(store=store))) == 9
+
+
+def test_explicit_turns_win_over_the_kept_number() -> None:
+    store = kept_turns(8, turns=8)
+    Transcript(Memory(store=store, autosave=True), turns=3).append("new", "a")
+    assert store.load()["transcript"]["limit"] == 3  # type: ignore[index]
+    assert [turn.user for turn in Transcript(Memory(store=store)).recent()] == ["q6", "q7", "new"]
+    Transcript(Memory(store=store, autosave=True), turns=6).append("newer", "a")
+    assert "limit" not in store.load()["transcript"]  # type: ignore[index]
+
+
+def test_a_document_without_a_number_loses_no_turn() -> None:
+    """As earlier releases wrote it."""
+    memory = Memory()
+    memory.restore(stored(*(one(number, f"q{number}") for number in range(1, 31))))
+    transcript = Transcript(memory)
+    assert len(transcript) == 30
+    transcript.append("new", "a")
+    assert [turn.user for turn in transcript.recent()][::29] == ["q2", "new"]
+
+
+@pytest.mark.parametrize("wrong", ["9", 0, -1, 2.5, True, [], {}])
+def test_an_invalid_stored_number_is_set_aside_and_counts_as_absent(wrong: Any) -> None:
+    memory = Memory()
+    transcript = Transcript(memory)
+    document = stored(*(one(number) for number in range(1, 9)))
+    document["transcript"]["limit"] = wrong
+    result = memory.restore(document)
+    assert [item.entry for item in result.rejected] == [wrong]
+    assert len(transcript) == 8
+
+
+def test_a_document_without_a_transcript_empties_it() -> None:
     memory = Memory()
     transcript = Transcript(memory)
     transcript.append("q", "a")
@@ -594,7 +685,7 @@ def test_two_transcripts_need_two_names() -> None:
     assert said(Transcript(again, name="bar")) == [("q2", "a2")]
 
 
-def test_a_load_that_fails_leaves_it_as_it_was() -> None:
+def test_a_load_that_fails_leaves_the_transcript_as_it_was() -> None:
     class Picky:
         def dump(self, *, now: int) -> None:
             return None

@@ -85,7 +85,7 @@ LAYERS = [
         "_core.saving",
     },
     {"memory"},
-    {"chat", "chat.messages", "chat.transcript", ""},
+    {"chat", "chat.calls", "chat.messages", "chat.transcript", ""},
 ]
 # Between modules of the bottom row that are in no package.
 WITHIN_A_ROW = {("document", "errors")}

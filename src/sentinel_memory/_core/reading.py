@@ -100,13 +100,13 @@ def _counts(name: str, value: object, rejected: list[Rejected]) -> dict[str, int
 
 
 def restored(name: str, section: Section, value: Any, now: int) -> list[Rejected]:
-    """Restore a section; one that is malformed is empty, and what it was is returned."""
+    """Restore a section; its parts that are not valid are returned, of a malformed one all."""
     try:
-        section.restore(value, now=now)
+        aside = section.restore(value, now=now)
     except ValueError as error:
         section.clear()
-        return [Rejected(value, f"{_SECTION}{name}: {error}")]
-    return []
+        aside = [(value, str(error))]
+    return [Rejected(raw, f"{_SECTION}{name}: {reason}") for raw, reason in aside or ()]
 
 
 def storable(value: Any) -> Any:

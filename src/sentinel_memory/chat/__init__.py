@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from .calls import Message
 from .messages import (
     MEMORY_FENCE,
     MEMORY_LABEL,
@@ -10,7 +11,7 @@ from .messages import (
     count_messages,
     memory_line,
 )
-from .transcript import Message, OpenTurn, Transcript, Turn
+from .transcript import OpenTurn, Transcript, Turn
 
 __all__ = [
     "MEMORY_FENCE",

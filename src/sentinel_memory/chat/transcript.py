@@ -1,7 +1,8 @@
 """The last completed turns of a conversation, kept in the memory's document.
 
 A turn is what the user said, what the assistant answered, and the tool messages between the two.
-Only whole ones are kept: a question without an answer never is.
+Only whole turns are kept: a question without an answer never is. The demands that clients make on
+tool messages are in ``calls``.
 """
 
 from __future__ import annotations
@@ -9,20 +10,18 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Final, Self, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self
 
 from .._basics.checks import check_methods
-from .._basics.numbers import whole
-from .._basics.plain import check_text, dump_json, load_json, plain
+from .._basics.numbers import warn_ignored, whole
+from .._basics.plain import check_text, dump_json, load_json
 from .._basics.times import epoch_milliseconds
+from .calls import Message, checked_tool_messages
 
 if TYPE_CHECKING:
     from ..memory import Memory
 
-__all__ = ["Message", "OpenTurn", "Transcript", "Turn"]
-
-Message: TypeAlias = dict[str, Any]
-"""One message as the clients take it: ``role``, ``content`` and what tool calls add to them."""
+__all__ = ["OpenTurn", "Transcript", "Turn", "checked_text"]
 
 _TURNS: Final = 6
 _USER_CHARS: Final = 2_000
@@ -34,9 +33,9 @@ _TOOL_CHARS: Final = 20_000
 class Turn:
     """One completed turn; immutable.
 
-    ``user`` is what the user said, ``assistant`` the answer. ``sequence`` numbers the turns of a
-    transcript from 1 on and orders them; ``at`` is when the turn was completed, in epoch seconds
-    with millisecond resolution.
+    ``user`` is the text of the user, ``assistant`` the answer. ``sequence`` numbers the turns of a
+    transcript from 1 on and orders them; ``at`` is the time at which the turn was completed, in
+    epoch seconds with millisecond resolution.
     """
 
     sequence: int
@@ -47,7 +46,7 @@ class Turn:
 
     @property
     def at(self) -> float:
-        """When it was completed."""
+        """The time at which the turn was completed, in epoch seconds."""
         return self._completed_ms / 1000
 
     @property
@@ -59,9 +58,14 @@ class Turn:
     @property
     def messages(self) -> list[Message]:
         """The whole turn as messages: the user's first, the assistant's answer last."""
+        question, answer = self.texts
+        return [question, *self.tool_messages, answer]
+
+    @property
+    def texts(self) -> list[Message]:
+        """Two messages, the user's and the assistant's answer, without the tool messages."""
         return [
             {"role": "user", "content": self.user},
-            *self.tool_messages,
             {"role": "assistant", "content": self.assistant},
         ]
 
@@ -72,20 +76,22 @@ class Turn:
 class Transcript:
     """The last completed turns, saved with ``memory`` and emptied by ``memory.clear()``.
 
-    Options are whole numbers of at least 1; one that is not is ignored and the default is used:
+    Options are whole numbers of at least 1; one that is not is ignored with a warning, and the
+    default is used:
 
-    - ``turns``: how many turns are kept, the newest (6)
+    - ``turns``: the number of turns that are kept, the newest (default: the number with which they
+      were kept before; if the document says nothing, 6, or as many as it has if that is more)
     - ``user_chars``, ``assistant_chars``: code points of one message (2,000 and 20,000)
     - ``tool_chars``: code points of one tool message as compact JSON (20,000)
 
-    ``name`` is the section of the document it is kept in: one transcript for each name, a second
-    one is a ``ValueError``. A longer message is a ``ValueError``, never cut. Fewer ``turns`` than
-    the store has keep the newest; stored turns of which one is not valid are set aside together,
-    like an entry that is not. Every call is safe from any thread.
+    ``name`` is the name of the document's section in which the turns are kept. Each name has one
+    transcript; a second one is a ``ValueError``. A longer message is a ``ValueError`` and is never
+    cut. A stored turn that is not valid is set aside like an entry that is not, and the other turns
+    stay. Every call is safe from any thread.
 
     Several processes on one store append with ``memory.transact``, when the answer is there:
     ``memory.transact(lambda _: transcript.append(user, answer))``. ``memory.forget`` does not look
-    into what was said: ``clear`` does away with it.
+    into turns: ``clear`` removes them.
 
     >>> from sentinel_memory import Memory
     >>> transcript = Transcript(Memory(), turns=2)
@@ -101,17 +107,19 @@ class Transcript:
         self,
         memory: Memory,
         *,
-        turns: float = _TURNS,
+        turns: float | None = None,
         user_chars: float = _USER_CHARS,
         assistant_chars: float = _ASSISTANT_CHARS,
         tool_chars: float = _TOOL_CHARS,
         name: str = "transcript",
     ) -> None:
         check_methods("memory", memory, ("attach",))
-        self._user_chars = whole(user_chars, _USER_CHARS, least=1)
-        self._assistant_chars = whole(assistant_chars, _ASSISTANT_CHARS, least=1)
-        self._tool_chars = whole(tool_chars, _TOOL_CHARS, least=1)
-        self._section = _TranscriptSection(whole(turns, _TURNS, least=1))
+        kept = "the number with which the turns were kept before"
+        given = _option("turns", turns, 0, f"{kept}, else {_TURNS},")
+        self._user_chars = _option("user_chars", user_chars, _USER_CHARS)
+        self._assistant_chars = _option("assistant_chars", assistant_chars, _ASSISTANT_CHARS)
+        self._tool_chars = _option("tool_chars", tool_chars, _TOOL_CHARS)
+        self._section = _TranscriptSection(given or None)
         self._memory = memory.attach(name, self._section)
 
     def append(
@@ -119,12 +127,14 @@ class Transcript:
     ) -> Turn:
         """Keep a completed turn as the newest one; over ``turns``, the oldest goes.
 
-        ``tool_messages`` are what stood between question and answer, in the form of OpenAI,
-        Ollama or Anthropic messages: each call with its result, each result after its call.
+        ``tool_messages`` are the messages between question and answer, in the form of OpenAI,
+        Ollama or Anthropic: each call with its result, each result after its call.
 
         Raises ``TypeError`` or ``ValueError`` for texts that are empty, too long or not text, and
-        for tool messages that a client would refuse, and changes nothing. With autosave what the
-        save raises; then the turn is kept and the next save writes it.
+        for tool messages that a client would refuse (arguments that are not a JSON object, a call
+        id that comes twice, a call without its result, an empty text block, and so on), and
+        changes nothing. With autosave, an exception of the save is raised; then the turn is kept
+        and the next save writes it.
 
         >>> from sentinel_memory import Memory
         >>> transcript = Transcript(Memory())
@@ -144,20 +154,23 @@ class Transcript:
         """A block that keeps the turn if it ends with an answer.
 
         An exception, a cancelled task, no answer or an empty one leave the transcript as it was.
-        Raises at once what ``append`` raises for the user's text, before any model is asked.
+        For the user's text, the exceptions of ``append`` are raised at once, before any model is
+        asked.
         """
         return OpenTurn(self, self._checked_user(user))
 
     def recent(self, n: float | None = None) -> list[Turn]:
         """The newest ``n`` turns, oldest first.
 
-        All that are kept, if ``n`` is not a whole number of at least 0.
+        All turns without ``n``; an ``n`` that is not a whole number of at least 0 is ignored with a
+        warning.
         """
+        most = -1 if n is None else _option("n", n, -1, "all turns", least=0)
         turns = self._memory.read(lambda _: self._section.turns)
-        return list(turns[max(0, len(turns) - whole(n, len(turns), least=0)) :])
+        return list(turns if most < 0 else turns[max(0, len(turns) - most) :])
 
     def clear(self) -> None:
-        """Keep nothing."""
+        """Remove every turn, and the turns that loads have set aside."""
         self._memory.clear()
 
     def __len__(self) -> int:
@@ -171,17 +184,17 @@ class Transcript:
         return f"<Transcript of {len(self)} turns, at most {self._section.limit}>"
 
     def _checked_user(self, text: str) -> str:
-        return _checked_text("user", text, self._user_chars)
+        return checked_text("user", text, self._user_chars)
 
     def _checked_answer(
         self, text: str, tool_messages: Iterable[Mapping[str, Any]]
     ) -> tuple[str, str]:
-        text = _checked_text("assistant", text, self._assistant_chars)
-        return text, dump_json(_checked_tools(tool_messages, self._tool_chars))
+        text = checked_text("assistant", text, self._assistant_chars)
+        return text, dump_json(checked_tool_messages(tool_messages, self._tool_chars))
 
 
 class OpenTurn:
-    """A turn that waits for its answer: what ``Transcript.turn`` gives to ``with``, once.
+    """A turn that waits for its answer, as ``Transcript.turn`` gives it to one ``with`` block.
 
     After the block ``kept`` is the ``Turn``, or ``None`` if there was nothing to keep.
     """
@@ -189,24 +202,24 @@ class OpenTurn:
     def __init__(self, transcript: Transcript, user: str) -> None:
         self._transcript = transcript
         self._answer: tuple[str, str] | None = None
-        self._state = "new"
+        self._phase = "new"
         self.user: Final = user
         self.kept: Turn | None = None
 
     def answer(self, text: str | None, *, tool_messages: Iterable[Mapping[str, Any]] = ()) -> None:
-        """What to keep at the end of the block; said again, it replaces what was said before.
+        """Set the answer to keep at the end of the block; a later call replaces an earlier one.
 
         An empty ``text`` (``None``, as some clients have it, or nothing but blanks) is no answer.
-        Raises what ``Transcript.append`` raises, and ``RuntimeError`` outside the block.
+        Raises the exceptions of ``Transcript.append``, and ``RuntimeError`` outside the block.
         """
         self._need("open", "answer belongs inside the block: with transcript.turn(user) as turn")
         self._answer = None
-        if text is not None and (not isinstance(text, str) or text.strip()):
+        if text is not None and (not isinstance(text, str) or str.__str__(text).strip()):
             self._answer = self._transcript._checked_answer(text, tool_messages)
 
     def __enter__(self) -> Self:
         self._need("new", "a turn is good for one block; ask the transcript for another one")
-        self._state = "open"
+        self._phase = "open"
         return self
 
     def __exit__(
@@ -215,7 +228,7 @@ class OpenTurn:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        self._state = "over"
+        self._phase = "over"
         answer, section = self._answer, self._transcript._section
         if kind is None and answer is not None:
 
@@ -224,16 +237,20 @@ class OpenTurn:
 
             self._transcript._memory.change(keep)
 
-    def _need(self, state: str, otherwise: str) -> None:
-        if self._state != state:
+    def _need(self, phase: str, otherwise: str) -> None:
+        if self._phase != phase:
             raise RuntimeError(otherwise)
 
 
 class _TranscriptSection:
-    """The section of the document: ``{"turns": [...]}``, oldest first."""
+    """The section of the document: ``{"turns": [...], "limit": 100}``, oldest first.
 
-    def __init__(self, limit: int) -> None:
-        self.limit = limit
+    ``limit`` is the given number of turns, else that of the section; stored if it is not 6.
+    """
+
+    def __init__(self, given: int | None) -> None:
+        self._given = given
+        self.limit = _TURNS if given is None else given
         self.clear()
 
     def clear(self) -> None:
@@ -246,33 +263,58 @@ class _TranscriptSection:
         return turn
 
     def dump(self, *, now: int) -> dict[str, Any]:
-        return {
-            "turns": [
-                {
-                    "sequence": turn.sequence,
-                    "at": turn._completed_ms,
-                    "user": turn.user,
-                    "assistant": turn.assistant,
-                    "toolMessages": turn.tool_messages,
-                }
-                for turn in self.turns
-            ]
-        }
+        turns = [
+            {
+                "sequence": turn.sequence,
+                "at": turn._completed_ms,
+                "user": turn.user,
+                "assistant": turn.assistant,
+                "toolMessages": turn.tool_messages,
+            }
+            for turn in self.turns
+        ]
+        return {"turns": turns} if self.limit == _TURNS else {"turns": turns, "limit": self.limit}
 
-    def restore(self, value: Any, /, *, now: int) -> None:
+    def restore(self, value: Any, /, *, now: int) -> list[tuple[Any, str]]:
+        """Take over the valid turns; the others are returned, each with a reason."""
         stored = value.get("turns") if isinstance(value, dict) else None
         if not isinstance(stored, list):
             raise ValueError("a transcript must be an object with a list turns")
-        try:
-            turns = sorted(map(_turn_from_state, stored), key=lambda turn: turn.sequence)
-        except TypeError as error:
-            raise ValueError(str(error)) from None
-        if len({turn.sequence for turn in turns}) < len(turns):
-            raise ValueError("two turns have the same sequence")
+        turns, aside = _turns_from_stored(stored)
+        limit = whole(value.get("limit"), 0, least=1)
+        if not limit and value.get("limit") is not None:
+            aside.append((value["limit"], "its limit must be a whole number of at least 1"))
+        # Without any number, nothing of the section may be lost.
+        self.limit = self._given or limit or max(_TURNS, len(turns))
         self.turns = tuple(turns[-self.limit :])
+        return aside
 
 
-def _turn_from_state(raw: Any) -> Turn:
+class _Stored(NamedTuple):
+    """A stored turn and its form in the document."""
+
+    turn: Turn
+    raw: Any
+
+
+def _turns_from_stored(stored: list[Any]) -> tuple[list[Turn], list[tuple[Any, str]]]:
+    """The valid turns by their sequence, and the others, each with a reason."""
+    found: dict[int, _Stored] = {}
+    aside: list[tuple[Any, str]] = []
+    for raw in stored:
+        try:
+            turn = _turn_from_stored(raw)
+        except (TypeError, ValueError) as error:
+            aside.append((raw, str(error)))
+            continue
+        former = found.pop(turn.sequence, None)
+        if former is not None:
+            aside.append((former.raw, "its sequence comes again later"))
+        found[turn.sequence] = _Stored(turn, raw)
+    return [found[sequence].turn for sequence in sorted(found)], aside
+
+
+def _turn_from_stored(raw: Any) -> Turn:
     """A stored turn, of any length: a limit that was lowered since takes nothing away."""
     if not isinstance(raw, dict):
         raise TypeError(f"a turn must be an object, not {type(raw).__name__}")
@@ -281,81 +323,37 @@ def _turn_from_state(raw: Any) -> Turn:
         raise ValueError("the sequence of a turn must be a whole number of at least 1")
     return Turn(
         sequence,
-        _checked_text("user", raw.get("user")),
-        _checked_text("assistant", raw.get("assistant")),
-        dump_json(_checked_tools(raw.get("toolMessages", []))),
+        checked_text("user", raw.get("user")),
+        checked_text("assistant", raw.get("assistant")),
+        dump_json(checked_tool_messages(raw.get("toolMessages", []))),
         epoch_milliseconds(raw.get("at"), "at"),
     )
 
 
-def _checked_text(role: str, text: object, most: int | None = None) -> str:
+def checked_text(name: str, text: object, most: int | None = None, *, empty: bool = False) -> str:
+    """A text of at most ``most`` code points as a plain ``str``, whatever its class says of itself.
+
+    Raises ``TypeError`` for anything but a ``str``; ``ValueError`` for a text that is too long or
+    has a lone surrogate, and, unless ``empty`` is true, for one with nothing but blanks.
+    """
     if not isinstance(text, str):
-        raise TypeError(f"{role} must be a str, not {type(text).__name__}")
+        raise TypeError(f"{name} must be a str, not {type(text).__name__}")
+    text = str.__str__(text)
     if most is not None and len(text) > most:
-        raise ValueError(f"{role} has {len(text)} characters, more than {role}_chars={most}")
-    if not text.strip():
-        raise ValueError(f"{role} must not be empty")
-    check_text(text, role)
-    return str.__str__(text)
+        raise ValueError(f"{name} has {len(text)} characters, more than {name}_chars={most}")
+    if not empty and not text.strip():
+        raise ValueError(f"{name} must not be empty")
+    check_text(text, name)
+    return text
 
 
-def _checked_tools(messages: Iterable[Mapping[str, Any]], most: int | None = None) -> list[Message]:
-    """A plain copy of the tool messages, if each result follows its call and none is missing."""
-    if isinstance(messages, (str, bytes, Mapping)) or not isinstance(messages, Iterable):
-        raise TypeError(f"tool_messages must be a list of messages, not {type(messages).__name__}")
-    copies: list[Message] = []
-    open_calls: list[Any] = []
-    for number, message in enumerate(messages):
-        name = f"tool_messages[{number}]"
-        if not isinstance(message, Mapping):
-            raise TypeError(
-                f"{name} must be a dict, not {type(message).__name__};"
-                " of a client's object make one: message.model_dump(exclude_none=True)"
-            )
-        copy: Message = plain(dict(message), name)
-        size = len(dump_json(copy))
-        if most is not None and size > most:
-            raise ValueError(f"{name} has {size} characters as JSON, more than tool_chars={most}")
-        copies.append(copy)
-        if copy.get("role") == "assistant":
-            if open_calls:
-                raise ValueError(f"{name}: the call before it has no result")
-            open_calls = _calls(copy, name)
-            continue
-        results = _results(copy)
-        if not results:
-            raise ValueError(
-                f"{name} must be the assistant's, or have a result: of role tool,"
-                " or of role user with blocks of type tool_result"
-            )
-        for result in results:
-            if result in open_calls:
-                open_calls.remove(result)
-            elif result is None and open_calls:
-                del open_calls[0]  # results without a reference are in the order of the calls
-            else:
-                raise ValueError(f"{name} is the result of no call before it")
-    if open_calls:
-        raise ValueError("the last call in tool_messages has no result")
-    return copies
-
-
-def _calls(message: Message, name: str) -> list[Any]:
-    calls = message.get("tool_calls") or []
-    if not isinstance(calls, list) or not all(isinstance(call, dict) for call in calls):
-        raise ValueError(f"{name}: tool_calls must be a list of objects")
-    return [call.get("id") for call in [*calls, *_blocks(message, "tool_use")]]
-
-
-def _results(message: Message) -> list[Any]:
-    if message.get("role") == "tool":
-        return [message.get("tool_call_id")]
-    if message.get("role") == "user":
-        return [block.get("tool_use_id") for block in _blocks(message, "tool_result")]
-    return []
-
-
-def _blocks(message: Message, kind: str) -> list[dict[str, Any]]:
-    content = message.get("content")
-    blocks = content if isinstance(content, list) else []
-    return [block for block in blocks if isinstance(block, dict) and block.get("type") == kind]
+def _option(name: str, value: object, default: int, instead: str = "", *, least: int = 1) -> int:
+    """A whole number of at least ``least``; anything else is ``default``, and but for ``None``
+    a warning that ``instead`` is used."""
+    number = whole(value, least - 1, least=least)
+    if number >= least:
+        return number
+    if value is not None:
+        wanted = f"a whole number of at least {least}"
+        warn_ignored(name, value, wanted, instead or f"the default, {default},")
+    return default

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import re
 import threading
 import unicodedata
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 import pytest
+from fastapi import Depends, FastAPI
 from fastapi.testclient import TestClient
 
 from sentinel_memory import Memory
@@ -32,7 +34,7 @@ class Site:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        self.model: Callable[[list[Message]], str] = echo
+        self.model: Callable[[list[Message]], str | Awaitable[str]] = echo
         app = adapter.create_app(folder, lambda messages: self.model(messages), USERS.get)
         self.client = TestClient(app, raise_server_exceptions=False)
 
@@ -180,6 +182,134 @@ def test_requests_of_one_user_at_once_lose_nothing(site: Site) -> None:
     assert sorted(user for user, _ in site.turns("anna")) == [f"q{number}" for number in range(6)]
 
 
+def test_an_asynchronous_model_answers_too(site: Site) -> None:
+    """While it is awaited, other requests are served."""
+    waiting = threading.Semaphore(0)
+
+    async def model(messages: list[Message]) -> str:
+        text = messages[-1]["content"]
+        if text == "slow":
+            waiting.release()
+            await asyncio.wait_for(asyncio.to_thread(answered.wait, 30), 30)
+        return f"You said: {text}"
+
+    answered = threading.Event()
+    site.model = model
+    with site.client, ThreadPoolExecutor(1) as pool:
+        slow = pool.submit(site, "POST", "/chat", json={"text": "slow"})
+        assert waiting.acquire(timeout=30)
+        quick = site("POST", "/chat", json={"text": "quick"})
+        answered.set()
+        assert quick.json() == {"answer": "You said: quick", "kept": True}
+        assert slow.result(30).json() == {"answer": "You said: slow", "kept": True}
+    assert site.turns("anna") == [("quick", "You said: quick"), ("slow", "You said: slow")]
+
+
+def test_an_asynchronous_model_that_fails_stores_nothing(site: Site) -> None:
+    async def model(messages: list[Message]) -> str:
+        raise RuntimeError("the model is down")
+
+    site.model = model
+    assert site("POST", "/chat", json={"text": "q"}).status_code == 500
+    assert not site.file("anna").exists()
+
+
+def test_a_hundred_requests_of_one_user_at_once_do_not_conflict(
+    site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A process has one memory for each file, so its requests take turns."""
+    tries = []
+    transact = Memory.transact
+
+    def counted(memory: Memory, change: Callable[[Memory], Any], **options: Any) -> Any:
+        def tried(memory: Memory) -> Any:
+            tries.append(memory)
+            return change(memory)
+
+        return transact(memory, tried, **options)
+
+    monkeypatch.setattr(Memory, "transact", counted)
+
+    def remember(number: int) -> int:
+        body = {"key": f"k{number}", "text": "x"}
+        status: int = site("POST", "/memories", json=body).status_code
+        return status
+
+    with site.client, ThreadPoolExecutor(20) as pool:
+        assert list(pool.map(remember, range(100))) == [200] * 100
+    assert len(tries) == 100
+    assert len({id(memory) for memory in tries}) == 1
+    assert len(Memory.open(site.file("anna"))) == 100
+
+
+def test_what_another_process_wrote_is_seen(site: Site) -> None:
+    site("POST", "/chat", json={"text": "here"})
+    other = Site(site.folder)
+    other("POST", "/chat", json={"text": "there"})
+    other("POST", "/memories", json={"key": "allergy", "text": "peanuts"})
+    seen: list[list[Message]] = []
+
+    def model(messages: list[Message]) -> str:
+        seen.append(messages)
+        return "a"
+
+    site.model = model
+    assert [entry["key"] for entry in site("GET", "/memories").json()] == ["allergy"]
+    site("POST", "/chat", json={"text": "again"})
+    assert "- allergy: peanuts" in seen[0][1]["content"]
+    assert [message["content"] for message in seen[0][2::2]] == ["here", "there", "again"]
+
+
+def test_only_the_memories_used_last_are_held(tmp_path: Path) -> None:
+    memories = adapter.Memories(tmp_path, most=2)
+    first = memories.of_user("a")
+    memories.of_user("b")
+    assert memories.of_user("a") is first
+    memories.of_user("c")
+    assert memories.of_user("a") is first
+    memories.of_user("b")
+    memories.of_user("c")
+    again = memories.of_user("a")
+    assert again is not first
+    # Whoever still holds the memory that went loses nothing by it.
+    first.memory.transact(lambda memory: memory.remember("k", 1))
+    again.memory.transact(lambda memory: memory.remember("l", 2))
+    assert {entry.key for entry in memories.of_user("a").memory} == {"k", "l"}
+
+
+def test_a_synchronous_dependency_may_hold_a_batch(tmp_path: Path) -> None:
+    """It enters the batch in one thread and leaves it in another; nothing acknowledged is lost."""
+    path = tmp_path / "all.json"
+    memory = Memory.open(path)
+    app = FastAPI()
+
+    def batched() -> Iterator[Memory]:
+        with memory.batch():
+            yield memory
+
+    in_batch: Any = Depends(batched)
+
+    @app.post("/{key}")
+    def remember(key: str, memory: Memory = in_batch) -> str:
+        memory.remember(key, "x")
+        memory.remember(f"{key}:again", "x")
+        return key
+
+    with TestClient(app) as client, ThreadPoolExecutor(20) as pool:
+        for number in range(8):
+            together = threading.Barrier(20)
+
+            def request(user: int, number: int = number, together: Any = together) -> int:
+                together.wait(30)
+                return client.post(f"/{number}-{user}").status_code
+
+            assert list(pool.map(request, range(20))) == [200] * 20
+            assert len(Memory.open(path)) == 40 * (number + 1)
+    for number in range(10):
+        memory.remember(f"after {number}", "x")
+        assert Memory.open(path).has(f"after {number}")
+
+
 # Where a memory is
 
 IDS = [
@@ -246,7 +376,7 @@ def test_each_id_has_a_file_of_its_own(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("user", ["", "\ud800"])
-def test_an_id_that_is_none_is_a_value_error(user: str, tmp_path: Path) -> None:
+def test_an_invalid_id_is_a_value_error(user: str, tmp_path: Path) -> None:
     with pytest.raises(ValueError, match=r"."):
         adapter.user_file(tmp_path, user)
 

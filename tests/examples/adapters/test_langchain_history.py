@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import textwrap
 from pathlib import Path
 from typing import Any
 
@@ -29,8 +30,9 @@ TranscriptHistory = load_example("adapters/langchain_history").TranscriptHistory
 
 pytestmark = pytest.mark.filterwarnings("ignore:RunnableWithMessageHistory is deprecated")
 
+TOOL_CALLS: list[Any] = [{"id": "c1", "name": "stock", "args": {"of": "tea"}}]
 TOOLS: list[BaseMessage] = [
-    AIMessage("", tool_calls=[{"id": "c1", "name": "stock", "args": {"of": "tea"}}]),
+    AIMessage("", tool_calls=TOOL_CALLS),
     ToolMessage("3", tool_call_id="c1"),
 ]
 
@@ -48,7 +50,7 @@ def said(history: Any) -> list[tuple[str, Any]]:
     return [(message.type, message.content) for message in history.messages]
 
 
-def test_it_is_a_history() -> None:
+def test_the_history_is_one_for_langchain() -> None:
     assert isinstance(TranscriptHistory(Transcript(Memory())), BaseChatMessageHistory)
 
 
@@ -110,6 +112,45 @@ def test_text_in_blocks_is_kept_as_text() -> None:
     assert said(history)[-1][1].replace("\n", "") == "Hello."
 
 
+THINKING: dict[str, Any] = {"type": "thinking", "thinking": "Peanuts!", "signature": "s"}
+
+
+@pytest.mark.parametrize(
+    "blocks",
+    [
+        [THINKING, {"type": "text", "text": "It has peanuts."}],
+        [{"type": "redacted_thinking", "data": "x"}, {"type": "text", "text": "It has peanuts."}],
+        [{"type": "reasoning", "reasoning": "Hm."}, {"type": "text", "text": "It has peanuts."}],
+        ["It has ", {"type": "text", "text": "peanuts."}],
+        [{"type": "text", "text": "It has "}, THINKING, {"type": "text", "text": "peanuts."}],
+    ],
+)
+def test_of_an_answer_in_blocks_the_text_is_kept(blocks: list[Any], path: Path) -> None:
+    """Also beside calls, and in results."""
+    history_at(path).add_messages(
+        [
+            HumanMessage([{"type": "text", "text": "Is it safe?"}]),
+            AIMessage([THINKING, {"type": "text", "text": "I look."}], tool_calls=TOOL_CALLS),
+            ToolMessage([{"type": "text", "text": "3"}], tool_call_id="c1"),
+            AIMessage(blocks),
+        ]
+    )
+    assert said(history_at(path)) == [
+        ("human", "Is it safe?"),
+        ("ai", "I look."),
+        ("tool", "3"),
+        ("ai", "It has peanuts."),
+    ]
+    assert b"Peanuts!" not in path.read_bytes()
+
+
+def test_an_answer_without_text_keeps_nothing(path: Path) -> None:
+    history = history_at(path)
+    history.add_messages([HumanMessage("q"), AIMessage([THINKING])])
+    assert history.messages == []
+    assert not path.exists()
+
+
 @pytest.mark.parametrize(
     "messages",
     [
@@ -123,7 +164,7 @@ def test_text_in_blocks_is_kept_as_text() -> None:
         [HumanMessage("q"), AIMessage("\ud800")],
     ],
 )
-def test_what_belongs_to_no_turn_is_refused_and_changes_nothing(
+def test_messages_that_belong_to_no_turn_are_refused_and_change_nothing(
     messages: list[BaseMessage], path: Path
 ) -> None:
     history = history_at(path)
@@ -180,6 +221,22 @@ def test_a_chain_sees_the_turns_and_adds_its_own(path: Path) -> None:
         "Is it safe?",
         "It has peanuts.",
     ]
+
+
+def test_the_chain_of_the_docstring_keeps_its_turns(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(path.parent)
+    module = load_example("adapters/langchain_history")
+    code = [line for line in (module.__doc__ or "").splitlines() if line.startswith("    ")]
+    names = {
+        **globals(),
+        "Memory": Memory,
+        "model": FakeListChatModel(responses=["Hello.", "It has peanuts."]),
+    }
+    exec(textwrap.dedent("\n".join(code)), names)
+    assert names["answer"].content == "Hello."
+    assert [text for _, text in said(history_at(path))] == ["Hi!", "Hello."]
 
 
 def test_a_chain_that_fails_leaves_the_file_as_it_was(path: Path) -> None:

@@ -51,7 +51,7 @@ def run(main: Callable[[], Coroutine[Any, Any, None]]) -> None:
     asyncio.run(main())
 
 
-def test_it_is_a_session() -> None:
+def test_the_session_is_one_for_the_sdk() -> None:
     assert isinstance(MemorySession(Memory(), "guest"), Session)
 
 
@@ -107,6 +107,108 @@ def test_words_beside_a_call_do_not_end_the_turn(path: Path) -> None:
         assert await MemorySession(Memory.open(path), "guest").get_items() == []
         await session.add_items([RESULT, say("a")])
         assert len(await MemorySession(Memory.open(path), "guest").get_items()) == 5
+
+    run(main)
+
+
+def call(kind: str, id: Any = "c1", **more: Any) -> dict[str, Any]:
+    return {"type": kind, "call_id": id, **more}
+
+
+PAIRS = [
+    ("function_call", "function_call_output"),
+    ("custom_tool_call", "custom_tool_call_output"),
+    ("shell_call", "shell_call_output"),
+    ("local_shell_call", "local_shell_call_output"),
+    ("apply_patch_call", "apply_patch_call_output"),
+    ("computer_call", "computer_call_output"),
+    ("tool_search_call", "tool_search_output"),
+    ("program", "program_output"),
+]
+HOSTED = ["web_search_call", "file_search_call", "code_interpreter_call", "mcp_call"]
+
+
+def kept_in(path: Path) -> list[Any]:
+    """The items that another program finds in the file."""
+    memory = Memory.open(path)
+    MemorySession(memory, "guest")
+    items: list[Any] = memory.to_state()["agents:guest"]["items"]
+    return items
+
+
+@pytest.mark.parametrize(
+    ("kind", "output", "id"),
+    [
+        *((kind, output, "c1") for kind, output in PAIRS),
+        ("tool_search_call", "tool_search_output", None),
+    ],
+)
+def test_a_call_of_each_kind_waits_for_its_output(
+    kind: str, output: str, id: str | None, path: Path
+) -> None:
+    async def main() -> None:
+        session = MemorySession(Memory.open(path), "guest")
+        items = [ask("q"), say("One moment."), call(kind, id)]
+        await session.add_items(items)
+        assert kept_in(path) == []
+        await session.add_items([call(output, id)])
+        assert kept_in(path) == []
+        await session.add_items([say("a")])
+
+    run(main)
+    assert len(kept_in(path)) == 5
+
+
+@pytest.mark.parametrize("kind", HOSTED)
+def test_a_hosted_tool_has_its_result_in_itself(kind: str, path: Path) -> None:
+    """It waits for nothing, and may be all that the model answers."""
+    hosted = {"type": kind, "id": "h1", "status": "completed"}
+
+    async def main() -> None:
+        session = MemorySession(Memory.open(path), "guest")
+        await session.add_items([ask("q1"), hosted, say("a1")])
+        assert len(kept_in(path)) == 3
+        await session.add_items([ask("q2"), {"type": "reasoning", "id": "r"}, hosted])
+
+    run(main)
+    assert len(kept_in(path)) == 6
+
+
+def test_a_request_for_approval_waits_for_its_response(path: Path) -> None:
+    async def main() -> None:
+        session = MemorySession(Memory.open(path), "guest")
+        asked = {"type": "mcp_approval_request", "id": "m1", "name": "f", "arguments": "{}"}
+        await session.add_items([ask("q"), asked, say("May I?")])
+        assert kept_in(path) == []
+        approval = {"type": "mcp_approval_response", "approval_request_id": "m1", "approve": True}
+        await session.add_items([approval, say("a")])
+
+    run(main)
+    assert len(kept_in(path)) == 5
+
+
+def test_a_call_that_was_given_up_holds_up_no_later_turn(path: Path) -> None:
+    """And is not in the file."""
+
+    async def main() -> None:
+        session = MemorySession(Memory.open(path), "guest")
+        await session.add_items([ask("q1"), say("a1"), ask("q2"), CALL])
+        await session.add_items([ask("q3"), say("a3")])
+
+    run(main)
+    assert texts(kept_in(path)) == ["q1", "a1", "q3", "a3"]
+
+
+def test_an_answer_stays_while_a_run_goes_on_after_it(path: Path) -> None:
+    """As after an approval: a call without a new question."""
+
+    async def main() -> None:
+        session = MemorySession(Memory.open(path), "guest")
+        await session.add_items([ask("q1"), say("a1")])
+        await session.add_items([CALL])
+        assert texts(kept_in(path)) == ["q1", "a1"]
+        await session.drop_unanswered()
+        assert texts(await session.get_items()) == ["q1", "a1"]
 
     run(main)
 
@@ -171,7 +273,7 @@ def test_clear_empties_it(path: Path) -> None:
 
 
 @pytest.mark.parametrize("text", ["\ud800", float("nan"), {1}], ids=repr)
-def test_what_no_file_can_hold_is_refused(text: Any, path: Path) -> None:
+def test_items_that_no_file_can_hold_are_refused(text: Any, path: Path) -> None:
     async def main() -> None:
         session = MemorySession(Memory.open(path), "guest")
         with pytest.raises((TypeError, ValueError)):
@@ -223,6 +325,35 @@ def test_a_run_with_tools_is_kept_and_the_next_one_sees_it(path: Path) -> None:
         assert texts(await last.get_items())[-2:] == ["Thank you!", "You are welcome."]
 
     run(main)
+
+
+@pytest.mark.parametrize("told", [False, True])
+def test_a_run_that_ends_with_a_tool_is_a_completed_turn(told: bool, path: Path) -> None:
+    """At once for a session that is told, otherwise with the next question."""
+
+    async def main() -> None:
+        steps = [[function_call("stock", {"of": of}, call_id=of)] for of in ("tea", "rum")]
+        agent = Agent(
+            name="waiter",
+            model=ScriptedModel([*steps, [assistant_message("Bye.")]]),
+            tools=[stock],
+            tool_use_behavior="stop_on_first_tool",
+        )
+        session = MemorySession(Memory.open(path), "guest", tool_output_ends_turn=told)
+        for number, of in enumerate(["tea", "rum"], 1):
+            result = await Runner.run(agent, f"How much {of}?", session=session)
+            assert result.final_output == f"3 of {of}"
+            assert len(kept_in(path)) == 3 * (number if told else number - 1)
+        await Runner.run(agent, "Thanks!", session=session)
+
+    run(main)
+    assert texts(kept_in(path))[-4:] == [
+        "function_call",
+        "function_call_output",
+        "Thanks!",
+        "Bye.",
+    ]
+    assert len(kept_in(path)) == 8
 
 
 def test_a_run_that_fails_leaves_the_file_as_it_was(path: Path) -> None:
