@@ -72,7 +72,20 @@ LAYERS = [
         "_core.saving",
     },
     {"memory"},
-    {"chat", "chat.messages", "chat.transcript", ""},
+    {
+        "agent",
+        "agent._classes",
+        "agent._judgement",
+        "agent._stems",
+        "agent._tables",
+        "agent._texts",
+        "agent.evidence",
+        "agent.keeping",
+        "chat",
+        "chat.messages",
+        "chat.transcript",
+        "",
+    },
 ]
 # Between modules of the bottom row that are in no package.
 WITHIN_A_ROW = {("document", "errors")}

@@ -1,0 +1,42 @@
+"""An agent's own memory: what it needs that runs unattended for months.
+
+Loaded when a name is asked for, but for the two functions that are called like their modules.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+# At once: an import of the module later would put the module in the function's place.
+from .evidence import Evidence, Used, evidence, reinforce_used
+
+__all__ = [
+    "Evidence",
+    "Used",
+    "Weights",
+    "clip",
+    "evidence",
+    "fingerprint",
+    "reinforce_used",
+]
+
+if TYPE_CHECKING:
+    from .keeping import Weights, clip, fingerprint
+
+_LAZY = {
+    "Weights": ".keeping",
+    "clip": ".keeping",
+    "fingerprint": ".keeping",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name in _LAZY:
+        from importlib import import_module
+
+        return getattr(import_module(_LAZY[name], __name__), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_LAZY})
