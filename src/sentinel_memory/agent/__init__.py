@@ -9,21 +9,33 @@ from typing import TYPE_CHECKING, Any
 
 # At once: an import of the module later would put the module in the function's place.
 from .evidence import Evidence, Used, evidence, reinforce_used
+from .near import Near, near
 
 __all__ = [
     "Evidence",
+    "NameCard",
+    "NameCount",
+    "NameIndex",
+    "Near",
     "Used",
     "Weights",
     "clip",
     "evidence",
     "fingerprint",
+    "names_in",
+    "near",
     "reinforce_used",
 ]
 
 if TYPE_CHECKING:
+    from ..recall.names import NameCard, NameCount, NameIndex, names_in
     from .keeping import Weights, clip, fingerprint
 
 _LAZY = {
+    "NameCard": "..recall.names",
+    "NameCount": "..recall.names",
+    "NameIndex": "..recall.names",
+    "names_in": "..recall.names",
     "Weights": ".keeping",
     "clip": ".keeping",
     "fingerprint": ".keeping",

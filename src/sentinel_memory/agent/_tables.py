@@ -19,6 +19,7 @@ __all__ = [
     "GERMAN",
     "HANGUL_PARTICLES",
     "NEGATORS",
+    "PREDICATES",
     "RESIDENCE",
     "UNSPACED_ADDRESSES",
     "UNSPACED_FUNCTION",
@@ -49,22 +50,6 @@ FUNCTION_WORDS: Final = frozenset(
         " their them then there these they this those to too under until up very was we were what"
         " when where which while who whom whose why will with would yes you your user guest"
         " customer client person said says told"
-        # to live somewhere, in all of them: the place is what tells
-        " live lives living wohne wohnt wohnen wohnst lebe lebt bydlim bydli bydlis bydlite ziju"
-        " zije"
-        " zijete habite habites habitez habitons vis vit vivez vivo vive vives viven vivi"
-        " vivimos moro"
-        " mora moras mieszkam mieszka mieszkasz zyje живу живет живете живешь yasiyorum"
-        " yasiyorsunuz"
-        " oturuyorum oturuyorsunuz woon woont bor lakom elek μενω μενει μενεις μενετε اسكن تسكن"
-        " يسكن"
-        " اعيش تعيش रहता रहती रहते"
-        # to work as something, to be called something: likewise
-        " work works working name named called arbeite arbeitet heisst heisse pracuji pracuje"
-        " jmenuje"
-        " jmenuji travaille appelle llama llamo trabajo trabaja lavoro lavora chiama chamo chama"
-        " trabalho trabalha pracuje nazywa nazywam работаю работает зовут adi calisiyorum heet"
-        " heter"
         # German
         " aber alle als also am auch auf aus bei bin bis bist da dann das dass dem den der des dich"
         " die dies diese dieser dir doch du durch ein eine einem einen einer eines er es fur haben"
@@ -119,6 +104,27 @@ FUNCTION_WORDS: Final = frozenset(
         " मैं मुझे मेरा मेरी मेरे मुझ हम आप आपको आपका आपकी आपके तुम यह वह है हैं हूँ हूं था थी"
         " थे का की के को से में"
         " पर और या भी तो ही लिए इसलिए कि जो एक"
+    )
+)
+
+# To live somewhere, to work as something, to be called something: the place or the name is what
+# an answer brings over.
+PREDICATES: Final = frozenset(
+    _each(
+        "live lives living wohne wohnt wohnen wohnst lebe lebt bydlim bydli bydlis bydlite ziju"
+        " zije"
+        " zijete habite habites habitez habitons vis vit vivez vivo vive vives viven vivi"
+        " vivimos moro"
+        " mora moras mieszkam mieszka mieszkasz zyje живу живет живете живешь yasiyorum"
+        " yasiyorsunuz"
+        " oturuyorum oturuyorsunuz woon woont bor lakom elek μενω μενει μενεις μενετε اسكن تسكن"
+        " يسكن"
+        " اعيش تعيش रहता रहती रहते"
+        " work works working name named called arbeite arbeitet heisst heisse pracuji pracuje"
+        " jmenuje"
+        " jmenuji travaille appelle llama llamo trabajo trabaja lavoro lavora chiama chamo chama"
+        " trabalho trabalha pracuje nazywa nazywam работаю работает зовут adi calisiyorum heet"
+        " heter"
     )
 )
 

@@ -22,6 +22,7 @@ from ._tables import (
     GERMAN,
     HANGUL_PARTICLES,
     NEGATORS,
+    PREDICATES,
     RESIDENCE,
     UNSPACED_FUNCTION,
     UNSPACED_LITTLE,
@@ -33,6 +34,7 @@ __all__ = [
     "Text",
     "Token",
     "glued",
+    "is_predicate",
     "is_spelt_strangely",
     "is_to_be_avoided",
     "same_number",
@@ -174,6 +176,11 @@ def _o_clock(values: frozenset[tuple[str, ...]], half: str) -> frozenset[tuple[s
     return frozenset(found)
 
 
+def is_predicate(token: Token) -> bool:
+    """Whether a word says no more than that somebody lives, works or is called."""
+    return token.shown in PREDICATES
+
+
 def same_number(one: Token, other: Token) -> bool:
     """Whether two tokens can mean the same number."""
     return not one.values.isdisjoint(other.values)
@@ -295,7 +302,7 @@ def _special(word: str) -> _Special:
     """The points of a word of the tables, whether it negates, its number and its class."""
     number = NUMBER_WORDS.get(word)
     values = frozenset({(number,)}) if number else frozenset()
-    little = word in NEGATORS or word in FUNCTION_WORDS or len(word) <= 2
+    little = word in NEGATORS or word in FUNCTION_WORDS or word in PREDICATES or len(word) <= 2
     points = 0.0 if little else _SHORT if len(word) == 3 else 1.0
     return points, word in NEGATORS, values, CLASSES.get(word)
 
@@ -304,6 +311,7 @@ _SPECIAL: Final = {
     word: _special(word)
     for word in {
         *FUNCTION_WORDS,
+        *PREDICATES,
         *NEGATORS,
         *NUMBER_WORDS,
         *CLASSES,
