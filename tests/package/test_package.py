@@ -78,10 +78,15 @@ LAYERS = [
         "agent",
         "agent._classes",
         "agent._judgement",
+        "agent._snapshots",
         "agent._stems",
         "agent._tables",
         "agent._texts",
+        "agent.archive",
+        "agent.audit",
         "agent.evidence",
+        "agent.identity",
+        "agent.incidents",
         "agent.keeping",
         "agent.near",
         "chat",
@@ -94,15 +99,23 @@ LAYERS = [
 WITHIN_A_ROW = {("document", "errors")}
 # Who touches files and threads: exactly these.
 TOUCHES = {
-    "os": {"_basics.forks", "stores._files", "stores.json_file", "memory"},
+    "os": {
+        "_basics.forks",
+        "agent._snapshots",
+        "agent.archive",
+        "stores._files",
+        "stores.json_file",
+        "memory",
+    },
     "threading": {
         "_basics.forks",
         "_core.locks",
         "_core.saving",
+        "agent.archive",
         "stores._files",
         "stores.json_file",
     },
-    "time": {"_basics.times", "_core.saving", "stores._files"},
+    "time": {"_basics.times", "_core.saving", "agent.archive", "stores._files"},
 }
 
 

@@ -12,11 +12,19 @@ from .evidence import Evidence, Used, evidence, reinforce_used
 from .near import Near, near
 
 __all__ = [
+    "Archive",
+    "ArchiveDamagedError",
+    "Archived",
+    "Audit",
     "Evidence",
+    "Identity",
+    "Incident",
+    "Incidents",
     "NameCard",
     "NameCount",
     "NameIndex",
     "Near",
+    "Tally",
     "Used",
     "Weights",
     "clip",
@@ -29,9 +37,21 @@ __all__ = [
 
 if TYPE_CHECKING:
     from ..recall.names import NameCard, NameCount, NameIndex, names_in
+    from .archive import Archive, Archived, ArchiveDamagedError
+    from .audit import Audit, Tally
+    from .identity import Identity
+    from .incidents import Incident, Incidents
     from .keeping import Weights, clip, fingerprint
 
 _LAZY = {
+    "Archive": ".archive",
+    "ArchiveDamagedError": ".archive",
+    "Archived": ".archive",
+    "Audit": ".audit",
+    "Identity": ".identity",
+    "Incident": ".incidents",
+    "Incidents": ".incidents",
+    "Tally": ".audit",
     "NameCard": "..recall.names",
     "NameCount": "..recall.names",
     "NameIndex": "..recall.names",
