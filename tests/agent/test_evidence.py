@@ -166,3 +166,26 @@ def test_wrong_entries_are_refused_before_anything_changes(clock: FakeClock) -> 
     with pytest.raises(TypeError, match="question"):
         reinforce_used(memory, shown(memory), "Good evening, Radka!", question=wrong)
     assert feedback(memory) == {"guest:name": 0}
+
+
+@pytest.mark.parametrize(
+    ("text", "answer"),
+    [
+        ("1" * 5_000, "1" * 100_000),
+        ("a." * 5_000, "1.,1.," * 50_000),
+        ("a@" * 3_000, "@" * 100_000 + "a"),
+        ("我对海鲜过敏" * 300, "你对海鲜过敏" * 20_000),
+        ("a b c d house " * 400, "house " * 100_000),
+        ("a" + "\u0301" * 5_000, "a" + "\u0301" * 50_000),
+        ("-" * 50_000, "-" * 100_000 + "1"),
+        ("a1-" * 20_000, "a1_" * 50_000),
+        ("一" * 20_000, "一" * 100_000),
+        (" ".join(map(str, range(300))), " ".join(map(str, range(3_000)))),
+        ("no nuts: allergy " * 300, "no nuts " * 50_000),
+        ("one house " * 300, "one tree " * 50_000),
+    ],
+    ids=range(12),
+)
+def test_no_text_takes_quadratic_time(text: str, answer: str) -> None:
+    """Each takes less than a second or two; where one took quadratic time, it was minutes."""
+    assert 0 <= evidence(text, answer, key=text[:1_000]).share <= 1

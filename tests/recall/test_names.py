@@ -221,3 +221,13 @@ def test_counts_equal_a_recount_at_any_time() -> None:
     for entry in memory:
         memory.forget(entry.key)
     assert index.names() == []
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["A" * 100_000, "Aa " * 50_000, "A. " * 50_000, "van " * 50_000 + "X", "X " + "van " * 50_000,
+     "「" * 50_000, "ア" * 50_000, "@" * 50_000, "a'" * 50_000, "." * 50_000 + "a", "!\"" * 50_000],
+    ids=range(11),
+)  # fmt: skip
+def test_no_text_takes_quadratic_time(text: str) -> None:
+    assert len(names_in(text)) <= 1

@@ -33,6 +33,8 @@ _WINDOW: Final = 16  # tokens of an answer that can be about one memory; or twic
 _AROUND: Final = 3  # tokens on either side of the window in which another number is a veto
 _NEAR: Final = 8  # the same for a negation of the memory that the answer may have, too
 _IDENTIFIES: Final = 4  # digits from which a number is one that nobody has by chance
+_MOST_NUMBERS: Final = 500  # of a memory that are looked for
+_MOST_PLACES: Final = 200  # of one word or number in the answer at which one is looked for
 _MOST_CELLS: Final = 400_000  # tokens times tokens, beyond which no run is looked for
 
 
@@ -103,29 +105,49 @@ class _Judgement:
     # What of the memory is in the answer
 
     def _find_numbers(self) -> None:
-        asked = [self.asked.tokens[place] for place in self.asked.numbers]
-        for place in self.memory.numbers:
+        asked = {value for place in self.asked.numbers for value in self.asked.tokens[place].values}
+        by_value: dict[tuple[str, ...], list[int]] = {}
+        for there in self.answer.numbers:
+            for value in self.answer.tokens[there].values:
+                of_value = by_value.setdefault(value, [])
+                if len(of_value) < _MOST_PLACES:
+                    of_value.append(there)
+        for place in self.memory.numbers[:_MOST_NUMBERS]:
             mine = self.memory.tokens[place]
-            found = []
-            clash = False
-            for there in self.answer.numbers:
-                theirs = self.answer.tokens[there]
-                if mine.kind == "w" and theirs.kind == "w" and mine.stem == theirs.stem:
-                    found.append(there)
-                    continue
-                fits = self._is_in_place(place, there)
-                if same_number(mine, theirs):
-                    if fits or len(self.memory.tokens) == 1 or _identifies(mine):
-                        found.append(there)
-                elif fits and (theirs.kind == "n" or mine.kind == "w" or len(theirs.shown) > 3):
-                    clash = True
-            if any(same_number(mine, one) for one in asked):
+            if mine.values & asked:
                 continue
-            if found:
-                self.place_of[place] = found
+            beside = self._beside(place)
+            if len(self.memory.tokens) == 1 or _identifies(mine) or mine.kind == "w":
+                same = {there for value in mine.values for there in by_value.get(value, ())}
+                if mine.kind == "w":  # the word itself is as good as anywhere
+                    same = {t for t in same if t in beside or self.answer.tokens[t].kind == "w"}
             else:
-                self.missing.append(place)
-                self.clash = self.clash or clash
+                same = {t for t in beside if same_number(mine, self.answer.tokens[t])}
+            if same:
+                self.place_of[place] = sorted(same)
+                continue
+            self.missing.append(place)
+            others = (self.answer.tokens[there] for there in beside)
+            self.clash = self.clash or any(
+                not same_number(mine, other)
+                and (other.kind == "n" or mine.kind == "w" or len(other.shown) > 3)
+                for other in others
+            )
+
+    def _beside(self, place: int) -> set[int]:
+        """The numbers of the answer that may be in the place of this one of the memory."""
+        near = set()
+        for neighbour in _neighbours(self.memory, place):
+            if neighbour is not None:
+                for at in self.answer.places.get(neighbour.stem, ())[:_MOST_PLACES]:
+                    near |= {at - 1, at + 1}
+        return {
+            there
+            for there in near
+            if 0 <= there < len(self.answer.tokens)
+            and self.answer.tokens[there].values
+            and self._is_in_place(place, there)
+        }
 
     def _is_in_place(self, mine: int, theirs: int) -> bool:
         """Whether the number is next to the same token in both texts."""
@@ -186,11 +208,8 @@ class _Judgement:
         """
         if not self.avoids:
             return 0.0
-        denied = any(
-            token.negates
-            for place in self.worth
-            for token in self._clause_of(self.place_of[place][0])
-        )
+        clauses = {self.answer.clauses[self.place_of[place][0]] for place in self.worth}
+        denied = any(token.negates for clause in clauses for token in self._clause(clause))
         if not denied:
             return 0.0
         for place, token in enumerate(self.memory.tokens):
@@ -198,9 +217,6 @@ class _Judgement:
                 self.worth[place] = token.points
                 self.place_of[place] = [min(self.place_of[p][0] for p in self.worth if p != place)]
         return 1.0
-
-    def _clause_of(self, at: int) -> list[Token]:
-        return self._clause(self.answer.clauses[at])
 
     def _clause(self, number: int) -> list[Token]:
         clauses = self.answer.clauses  # in rising order
@@ -321,14 +337,15 @@ class _Judgement:
         theirs, clauses = self.answer.tokens, self.answer.clauses
         after = self.memory.tokens[end].stem if end < len(self.memory.tokens) else None
         longest = end - start + (1 if self.memory.tokens[start].kind == "w" else 2)
-        for at in self.answer.places[self.memory.tokens[start - 1].stem]:
-            if not first - _AROUND <= at <= last + _AROUND:
-                continue
+        places = self.answer.places[self.memory.tokens[start - 1].stem]
+        from_here = bisect_left(places, first - _AROUND)
+        for at in places[from_here : bisect_right(places, last + _AROUND)]:
             end_of_clause = bisect_right(clauses, clauses[at])
+            furthest = min(end_of_clause, at + longest + 2)
             to = at + 1
-            while to < end_of_clause and theirs[to].stem != after:
+            while to < furthest and theirs[to].stem != after:
                 to += 1
-            if after is not None and to == end_of_clause:
+            if (after is not None and to == furthest) or (after is None and to < end_of_clause):
                 continue
             others = theirs[at + 1 : to]
             if (

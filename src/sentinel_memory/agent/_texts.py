@@ -79,8 +79,9 @@ _SEPARATES: Final = (
     r"\u066a-\u066d\u06d4\u0964\u0965\u2010-\u2027\u2030-\u205e\u20a0-\u20cf\u2100-\u214f"
     r"\u2190-\u2bff\u3000-\u3004\u3008-\u303f"
 )
-_ADDRESS: Final = r"[\w.+-]+@[\w-]+(?:\.[\w-]+)+"
-_CODE: Final = r"(?<!\w)(?=[A-Za-z0-9_-]*\d)(?=[A-Za-z0-9_-]*[A-Za-z])[A-Za-z0-9_-]{5,}"
+# Bounded, and only from where a run begins: a long run of letters or signs is read once.
+_ADDRESS: Final = r"(?<![\w.+-])[\w.+-]{1,64}@[\w-]{1,63}(?:\.[\w-]{1,63}){1,8}"
+_CODE: Final = r"(?<![\w-])[A-Za-z0-9_][A-Za-z0-9_-]{4,63}(?![\w-]|[.,:/'\u2019]\d)"
 _REST: Final = (
     rf"[^\d{_SEPARATES}]+"  # a word
     r"|(?<![\w])[-+\u2212](?=\d)(?:\d+(?:[.,:/'\u2019-]\d+)*)|\d+(?:[.,:/'\u2019-]\d+)*"
@@ -105,7 +106,7 @@ _SIGNS: Final = {
     "\u20b9": " rupee ",
 }
 _IDEOGRAPHIC_NUMBER: Final = re.compile(
-    "([〇零一二两三四五六七八九十百]+)(?=[点點時时月号號岁歲才匹只隻人块塊度楼樓室枚本台回階円元分個个匹か週周年杯])"
+    "([〇零一二两三四五六七八九十百]{1,8})(?=[点點時时月号號岁歲才匹只隻人块塊度楼樓室枚本台回階円元分個个匹か週周年杯])"
 )
 _IDEOGRAPHIC_DIGITS: Final = {c: n for n, c in enumerate("〇一二三四五六七八九")} | {
     "零": 0,
@@ -265,12 +266,13 @@ class Text:
         if piece[0] in _ENDS or piece[0] in _PAUSES:
             return ()
         if _CODED.search(piece) is None:
-            return tuple(self._runs(piece))
+            words = _PIECES.findall(piece) if "-" in piece else [piece]
+            return tuple(token for word in words for token in self._runs(word))
         if not any(char.isalpha() for char in piece):
             shown = piece.replace("\u2212", "-").lstrip("+")
             return (Token(shown, shown, 1.0, "n", values=numbers_meant(piece)),)
-        parts = (self._made(part) for part in _PIECES.findall(piece))
-        return (_identifier(piece), *(token for part in parts for token in part))
+        parts = [token for part in _PIECES.findall(piece) for token in self._made(part)]
+        return (_identifier(piece), *parts)
 
     def _runs(self, word: str) -> Iterator[Token]:
         capital = word[0].isupper()
@@ -384,21 +386,16 @@ def _points(pair: list[str], script: str, closes: bool) -> float:
     return _PAIR[script] * (1.0, 0.5, 0.0)[little]
 
 
+_PRONOUNS: Final = re.compile("|".join(sorted(UNSPACED_PRONOUNS, key=len, reverse=True)))
+
+
 def _silent(letters: list[str], whole: str) -> set[int]:
     """The places of letters that are part of a pronoun or the like."""
-    found: set[int] = set()
-    for word in UNSPACED_PRONOUNS:
-        if word in whole:
-            at = 0
-            starts = {}
-            for place, letter in enumerate(letters):
-                starts[at] = place
-                at += len(letter)
-            begin = whole.find(word)
-            while begin >= 0:
-                found |= {p for o, p in starts.items() if begin <= o < begin + len(word)}
-                begin = whole.find(word, begin + 1)
-    return found
+    spans = [match.span() for match in _PRONOUNS.finditer(whole)]
+    if not spans:
+        return set()
+    places = [place for place, letter in enumerate(letters) for _ in letter]
+    return {places[at] for start, end in spans for at in range(start, end)}
 
 
 def glued(tokens: list[Token]) -> str:

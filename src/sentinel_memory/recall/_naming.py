@@ -87,7 +87,7 @@ _TITLED_FROM: Final = 4  # words
 
 _WORD: Final = re.compile(r"[^\W_](?:[\w'\u2019\-]|\.(?=[^\W\d_]))*")
 _END: Final = re.compile(
-    r"[.!?\u2026]+[\"'\u201d\u2019)\]]*\s+|[\u3002\uff01\uff1f]|\n+|[:;]\s+"
+    r"(?<![.!?\u2026])[.!?\u2026]+[\"'\u201d\u2019)\]]*\s+|[\u3002\uff01\uff1f]|\n+|[:;]\s+"
     r"|[\"\u201c\u201d\u00ab\u00bb\u201e]|\s[\u2013\u2014*\u2022-]\s|^[*\u2022-]\s"
 )
 _UNCASED: Final = (
@@ -225,14 +225,16 @@ def _names_of(
 
 def _without_first_words(parts: list[str]) -> list[str]:
     """The parts after words that only begin a sentence: "Ondra" of "Has Ondra"."""
-    while parts:
-        word = folded_name(parts[0])
-        if word not in _NO_NAMES or word in _TITLES or (word in _BEGIN_NAMES and len(parts) > 1):
+    start = 0
+    while start < len(parts):
+        word = folded_name(parts[start])
+        begins = word in _BEGIN_NAMES and start + 1 < len(parts)
+        if word not in _NO_NAMES or word in _TITLES or begins:
             break
-        parts = parts[1:]
-        while parts and parts[0] in _PARTICLES:
-            parts = parts[1:]
-    return parts
+        start += 1
+        while start < len(parts) and parts[start] in _PARTICLES:
+            start += 1
+    return parts[start:]
 
 
 def _end_of_name(sentence: str, words: list[re.Match[str]], start: int) -> int:
