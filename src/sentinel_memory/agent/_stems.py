@@ -30,6 +30,8 @@ def stem_of(word: str, *, strange: bool) -> str:
     elif "\u0590" <= word[0] <= "\u05ff" and len(word) >= 4:
         return word[1:] if word[0] in "הבלומשכ" else word
     elif "\u0600" <= word[0] <= "\u06ff":
+        if len(word) >= 5 and word[-1] in "يكه":  # my, your, his
+            word = word[:-1]
         for prefix in ("وال", "بال", "فال", "كال", "لل", "ال"):
             if word.startswith(prefix) and len(word) >= len(prefix) + 2:
                 return word[len(prefix) :][:_CUT]

@@ -18,14 +18,17 @@ __all__ = [
     "FUNCTION_WORDS",
     "GERMAN",
     "HANGUL_PARTICLES",
+    "NAMING",
     "NEGATORS",
     "PREDICATES",
     "RESIDENCE",
+    "TASTES",
     "UNSPACED_ADDRESSES",
     "UNSPACED_FUNCTION",
     "UNSPACED_LITTLE",
     "UNSPACED_NEGATORS",
     "UNSPACED_PRONOUNS",
+    "WITHOUT",
     "folded",
 ]
 
@@ -51,19 +54,19 @@ FUNCTION_WORDS: Final = frozenset(
         " when where which while who whom whose why will with would yes you your user guest"
         " customer client person said says told"
         # German
-        " aber alle als also am auch auf aus bei bin bis bist da dann das dass dem den der des dich"
-        " die dies diese dieser dir doch du durch ein eine einem einen einer eines er es fur haben"
-        " hat habe hast ich ihm ihn ihnen ihr ihre ihrem ihren im in ist ja kann mein meine meinem"
+        " aber alle als also am auch auf aus bei bin bis bist da dann das dass der des dich"
+        " die hat dies diese dieser dir doch du durch ein eine einem einen einer eines er es fur haben"
+        " habe hast ich ihm ihn ihnen ihr ihre ihrem ihren im in ist ja kann mein meine meinem"
         " meinen meiner mich mir mit muss nach noch nur ob oder sehr sein seine sich sie sind so"
-        " uber um und uns unser unsere von vor war was weil wenn wer wie wir wird zu zum zur"
+        " uber um und uns unser unsere von vor was weil wenn wer wie wir wird zu zum zur"
         # French
         " ai as au aux avec avez avoir ca car ce ces cette comme dans de depuis des donc du elle en"
-        " est et etes eu il ils je la le les leur lui ma mais me mes moi mon nos notre nous on ont"
-        " ou par pour puisque quand que qui sa se ses si son sont suis sur ta te tes toi ton tous"
-        " tout tu un une vos votre vous"
+        " est et etes eu il ils je la le les leur lui ma mais me mes moi nos notre nous on ont"
+        " ou par puisque quand que qui sa se ses si sont suis ta te tes toi tous"
+        " tu un une vos votre vous"
         # Spanish, Portuguese, Italian
         " al como con cual cuando del desde donde el ella ellos en entre era eres es esa ese eso"
-        " esta este esto estoy ha hay la las le les lo los mas mi mis muy nos nuestra nuestro o"
+        " esta este esto estoy ha hay la le les lo los mas mi mis muy nos nuestra nuestro o"
         " para"
         " pero por porque puedo que se si sobre soy su sus tambien te tengo tiene tienes tu tus un"
         " una uno usted y ya ao aos com da das do dos ela ele em eu foi isso mas meu minha na nas"
@@ -74,7 +77,7 @@ FUNCTION_WORDS: Final = frozenset(
         # Czech, Polish, Croatian
         " aby ale ano asi az byl byla bylo by co dnes do i ja jak jako je jeho jeji jejich jen jest"
         " jestli jsem jsi jsou jste k kam kde kdo kdy kdyz ktera ktere ktery mam mame mate ma me mi"
-        " mne moje muj na nad nas nase o od on ona oni po pod podle pro proto protoze pri s se si"
+        " mne moje muj na nad nas nase o od on ona oni po podle pro proto protoze pri s se si"
         " sva svuj ta tak take tam te ted ten to tu tvuj ty u uz v vam vas vase ve vsak vy z za ze"
         " bo ci czy dla gdy gdzie jej jego jestem jestes juz ktory ktora lub masz moj moja moje mu"
         " nasz oraz po przez sa sie skoro sobie tak tego tej ten to tylko twoj twoja w wiec z"
@@ -85,14 +88,14 @@ FUNCTION_WORDS: Final = frozenset(
         " об он она они от по под поэтому при с со свой так также там тебе тебя то тоже только ты у"
         " уже чем что это этот я"
         # Turkish, Dutch, Scandinavian
-        " ama bana ben benim bir biz bu cok da de den diye en gibi hem her icin ile ise ki kim mi"
+        " ama bana ben benim bir biz bu cok da de diye en gibi her icin ile ise ki kim mi"
         " mu ne o ona onun sen senin siz sizin su var ve veya ya daha"
-        " aan alle als bij dan dat de den deze die dit door een en er had heb hebt heeft hem het"
+        " aan alle als bij dan dat de deze dit een en er had heb hebt heeft het"
         " hij"
-        " hun ik in is je jij jouw jullie kan maar me met mijn naar nog nu of om onze ook op over"
+        " ik in is je jij jouw jullie maar me mijn naar nog nu of om onze ook op over"
         " te tot u uit uw van veel voor want was wat we wel wie wij zal ze zich zij zijn zo"
-        " att av den det dig din du ej ett for fran han har hon jag kan med men mig min och om pa"
-        " sig som till vad var vi ar"
+        " att av det dig din du ej ett for fran han har hon jag med mig min och om pa"
+        " sig som vad var vi ar"
         # Greek
         " και το τα τη την τον του της των τους τις στη στην στο στον στα σας σου μου μας με σε για"
         " απο που να θα ειναι ειμαι εχω εχεις εχετε η ο οι μια ενα εναν"
@@ -125,15 +128,52 @@ PREDICATES: Final = frozenset(
         " jmenuji travaille appelle llama llamo trabajo trabaja lavoro lavora chiama chamo chama"
         " trabalho trabalha pracuje nazywa nazywam работаю работает зовут adi calisiyorum heet"
         " heter"
+        " नाम"
     )
 )
+"""Words that say no more than that somebody lives, works or is called."""
+
+TASTES: Final = frozenset(
+    _each(
+        "like likes eat eats drink drinks mag magst mogen esse isst essen trinke trinkt trinken"
+        " gusta gustan gustar como come comes comen bebo bebe jim jime jis ji piju pije pijete"
+        " rad rada lubie lubisz lubi jem jesz pijesz mange manges mangez bois buvez aime aimes"
+        " aimez mangio mangi mangia bevo bevi beve piace ем ешь едите ест пью пьет пьете люблю"
+        " любите любит खाता खाती खाते पीता पीते पसंद lust eet drink"
+    )
+)
+"""Words that say that somebody likes, eats or drinks: what is denied is the thing, not these."""
+
+NAMING: Final = (
+    *("heiss", "is called", "my name", "name is", "jmenuj", "llam", "appell", "chiam", "chamo"),
+    *(
+        "chama",
+        "nazywa",
+        "зовут",
+        "叫",
+        "名前",
+        "이름",
+        "adim",
+        "नाम",
+        "اسمي",
+        "heter",
+        "heet",
+        "λεν",
+    ),
+)
+"""Beginnings of words that say how somebody is called: to name them unasked is to use it."""
+
+WITHOUT: Final = frozenset(
+    _each("without ohne bez sans sin senza sem utan uden uten zonder без χωρις بدون בלי")
+)
+"""Negators that deny the next word and nothing else."""
 
 NEGATORS: Final = frozenset(
     _each(
         "no not never none nobody nothing neither nor without cannot cant wont dont doesnt didnt"
         " isnt arent wasnt werent couldnt shouldnt wouldnt havent hasnt hadnt aint avoid avoids"
         " nicht kein keine keinen keinem keiner nie niemals ohne"
-        " ne pas jamais sans aucun aucune non mai senza nunca sin jamas nao nem sem tampoco"
+        " ne pas jamais sans aucun aucune non senza nunca sin jamas nao nem sem tampoco"
         " neni nejsem nejsi nejsou nejste nemam nema nemate nemaji nikdy bez zadny zadne nejim"
         " nejis"
         " nejite neji nepiju nepijes nepijete nepije nechci nechce nechcete nesnasim nesnasite"
@@ -200,7 +240,7 @@ UNSPACED_ADDRESSES: Final = (
 
 UNSPACED_FUNCTION: Final = frozenset(
     "我你您他她它们的是在了和有也都就还要会能很那这个着吗呢吧啊把被给对从到与或但所以因为为"
-    "今天们请住"
+    "今天们请住叫"
 )
 """Ideographs that say little: a pair that has one counts half, of two of them nothing."""
 

@@ -21,6 +21,7 @@ from ._tables import (
     FUNCTION_WORDS,
     GERMAN,
     HANGUL_PARTICLES,
+    NAMING,
     NEGATORS,
     PREDICATES,
     RESIDENCE,
@@ -39,7 +40,7 @@ __all__ = [
     "is_to_be_avoided",
     "same_number",
     "says_to_avoid",
-    "says_where",
+    "says_who_or_where",
 ]
 
 # Points, found on the pairs for tuning; each holds from 20 % less to 20 % more.
@@ -285,7 +286,7 @@ class Text:
     def _word(self, word: str, capital: bool) -> Token:
         stem = stem_of(word, strange=self._strange)
         special = _SPECIAL.get(word)
-        if special is not None:
+        if special is not None and not (self._strange and word in _ENGLISH_ONLY):
             return Token(stem, word, special[0], "w", capital, *special[1:])
         length = len(word)
         points = 1.0 if length > 3 else _SHORT if length == 3 else 0.0
@@ -323,6 +324,7 @@ _SPECIAL: Final = {
     }
 }
 _UNREAD: Final = tuple((Token("", "", points, "w"),) for points in (0.0, 0.0, 0.0, _SHORT, 1.0))
+_ENGLISH_ONLY: Final = frozenset({"ten", "may"})  # are something else in other languages
 _HALVES: Final = frozenset({"xam", "xpm"})
 
 
@@ -408,12 +410,12 @@ def glued(tokens: list[Token]) -> str:
     return text
 
 
-def says_where(text: Text) -> bool:
-    """Whether a text says where somebody lives."""
+def says_who_or_where(text: Text) -> bool:
+    """Whether a text says how somebody is called or where they live."""
     words = " ".join(token.shown for token in text.tokens)
     return any(
         f" {sign}" in f" {words}" or (sign > "\u0530" and sign in text.written)
-        for sign in RESIDENCE
+        for sign in (*RESIDENCE, *NAMING)
     )
 
 
