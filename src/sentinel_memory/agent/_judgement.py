@@ -26,6 +26,8 @@ __all__ = ["Evidence", "judged"]
 _ENOUGH: Final = 2.0  # points; raising it misses short facts
 _SHARE: Final = 0.55  # of what the memory has; lowering it credits facts about the same things
 _SHARE_OF_CODES: Final = 0.25  # the same where an identifier came over: nobody guesses those
+_MUCH: Final = 3.0  # points from which words in any order are no chance, ...
+_MOST_OF_IT: Final = 0.8  # ... if they are as much as this of the memory
 _LEAST: Final = 0.7  # points of a memory that is found whole and is about the one who asks
 _POLITE: Final = frozenset({"sie", "ihnen", "ihr", "ihre", "ihrem", "ihren"})  # German: you
 _RUN: Final = 3.0  # points of equal tokens in a row, whatever the share
@@ -54,7 +56,8 @@ def judged(memory: Text, answer: Text, *, asked: Text, key: Text, common: set[st
     from_key = max(_key_points(shared), shared.from_avoiding)
     whole = share > 0.999
     said = _is_said_of_the_asker(shared)
-    told = said or shared.strong or from_key > 0 or _has_a_phrase(shared)
+    told = said or shared.strong or from_key > 0 or (points >= _MUCH and share >= _MOST_OF_IT)
+    told = told or _has_a_phrase(shared)
     enough = (
         (points >= _ENOUGH and told and share >= (_SHARE_OF_CODES if shared.code else _SHARE))
         or (whole and told and points + from_key >= _ENOUGH)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from typing import Final
 
-from ._tables import BEFORE_PLACES, GERMAN, TASTES
+from ._tables import BEFORE_PLACES, TASTES
 from ._texts import Text, Token, is_to_be_avoided, same_number, says_to_avoid
 
 __all__ = ["Shared"]
@@ -38,9 +38,7 @@ class Shared:
         self.strong = False  # whether a name or a number did
         self.denied = any(token.negates for token in memory.tokens)
         self.avoids = says_to_avoid(memory) or says_to_avoid(key)
-        self.nouns_are_capital = any(
-            token.shown in GERMAN for text in (memory, answer) for token in text.tokens
-        )
+        self.nouns_are_capital = memory.nouns_are_capital or answer.nouns_are_capital
         self._find_numbers()
         self.total = self._find_words()  # points that the memory has in all
         self.from_avoiding = self._avoiding()

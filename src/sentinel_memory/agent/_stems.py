@@ -41,7 +41,7 @@ def stem_of(word: str, *, strange: bool) -> str:
         return shorter if len(shorter) >= 2 else word
     elif word >= "\u0530":
         return word
-    for ending in _ENDINGS:
+    for ending in _ENDINGS if word.endswith(_ENDINGS) else ():
         if word.endswith(ending) and len(word) - len(ending) >= 4:
             word = word[: -len(ending)]
             break

@@ -55,7 +55,8 @@ FUNCTION_WORDS: Final = frozenset(
         " customer client person said says told"
         # German
         " aber alle als also am auch auf aus bei bin bis bist da dann das dass der des dich"
-        " die hat dies diese dieser dir doch du durch ein eine einem einen einer eines er es fur haben"
+        " die hat dies diese dieser dir doch du durch ein eine einem einen einer eines er es"
+        " fur haben"
         " habe hast ich ihm ihn ihnen ihr ihre ihrem ihren im in ist ja kann mein meine meinem"
         " meinen meiner mich mir mit muss nach noch nur ob oder sehr sein seine sich sie sind so"
         " uber um und uns unser unsere von vor was weil wenn wer wie wir wird zu zum zur"

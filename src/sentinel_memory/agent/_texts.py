@@ -216,6 +216,8 @@ class Text:
                     places[stem] = [place]
                 if token.values:
                     numbers.append(place)
+        # In a language where every noun has one, a capital says nothing.
+        self.nouns_are_capital: Final = not GERMAN.isdisjoint([t.shown for t in self.tokens])
         self.places: Final = places
         self.numbers: Final = numbers
 
