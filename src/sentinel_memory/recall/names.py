@@ -100,7 +100,9 @@ class NameIndex:
         self._base: Final = base
         self._items: dict[str, _Item] = {}
         self._entries: dict[str, dict[str, Found]] = {}  # by folded name, then by key
-        self._plain: Counter[str] = Counter()  # entries with the word uncapitalised
+        # By word, the keys of the entries that have it uncapitalised: as sets, so that an exception
+        # in the middle of a change leaves nothing that ``discard`` does not undo.
+        self._plain: dict[str, set[str]] = {}
         self._added = 0
 
     def add(self, entry: Entry, /) -> None:
@@ -111,7 +113,8 @@ class NameIndex:
             self._base.add(entry)
         self._added += 1
         self._items[entry.key] = item
-        self._plain.update(item.plain)
+        for word in item.plain:
+            self._plain.setdefault(word, set()).add(entry.key)
         for name, found in item.names.items():
             self._entries.setdefault(name, {})[entry.key] = found
 
@@ -119,7 +122,7 @@ class NameIndex:
         """Forget the names of the entry of that key; a name leaves with its last entry."""
         if self._base is not None:
             self._base.discard(key)
-        item = self._items.pop(key, None)
+        item = self._items.get(key)
         if item is None:
             return
         for name in item.names:
@@ -128,9 +131,11 @@ class NameIndex:
             if not of_name:
                 self._entries.pop(name, None)
         for word in item.plain:
-            self._plain[word] -= 1
-            if self._plain[word] <= 0:
-                del self._plain[word]
+            of_word = self._plain.get(word, set())
+            of_word.discard(key)
+            if not of_word:
+                self._plain.pop(word, None)
+        del self._items[key]
 
     def prepare(self, query: str, /) -> None:
         """Let the base do, outside the memory's lock, what takes it long."""
@@ -233,8 +238,8 @@ class NameIndex:
         strong = sum(found.strong for found in of_name)
         if " " in name:
             first = name.partition(" ")[0]
-            return strong > 0 or (len(of_name) >= _OFTEN and not self._plain[first])
-        return strong > 0 and self._plain[name] <= strong
+            return strong > 0 or (len(of_name) >= _OFTEN and first not in self._plain)
+        return strong > 0 and len(self._plain.get(name, ())) <= strong
 
     def _count(self, name: str) -> NameCount:
         of_name = self._entries[name]
