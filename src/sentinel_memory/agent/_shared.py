@@ -64,15 +64,19 @@ class Shared:
                     same = {t for t in same if t in beside or self.answer.tokens[t].kind == "w"}
             else:
                 same = {t for t in beside if same_number(mine, self.answer.tokens[t])}
+            letter = _letter_after(self.memory, place)
+            others = {t for t in same if _letter_after(self.answer, t) not in ("", letter)}
+            if letter and same and same == others:  # room 4C for room 4B
+                self.clash, same = True, set()
             if same:
                 self.place_of[place] = sorted(same)
                 continue
             self.missing.append(place)
-            others = (self.answer.tokens[there] for there in beside)
+            instead = (self.answer.tokens[there] for there in beside)
             self.clash = self.clash or any(
                 not same_number(mine, other)
                 and (other.kind == "n" or mine.kind == "w" or len(other.shown) > 3)
-                for other in others
+                for other in instead
             )
 
     def _beside(self, place: int) -> set[int]:
@@ -207,6 +211,12 @@ def _neighbours(text: Text, place: int) -> tuple[Token | None, Token | None]:
         tokens[place - 1] if place else None,
         tokens[place + 1] if place + 1 < len(tokens) else None,
     )
+
+
+def _letter_after(text: Text, place: int) -> str:
+    """The single letter after a number, which is a part of it or its unit; empty without one."""
+    after = text.tokens[place + 1] if place + 1 < len(text.tokens) else None
+    return after.shown if after is not None and after.kind == "w" and len(after.shown) == 1 else ""
 
 
 def _tells(one: Token | None, other: Token | None) -> bool:

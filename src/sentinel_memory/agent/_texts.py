@@ -261,6 +261,7 @@ class Text:
             lower = piece.lower()
             if (
                 self._about is not None
+                and len(lower) > 1
                 and lower[:_BEGINNING] not in self._about
                 and lower not in _SPECIAL
             ):
