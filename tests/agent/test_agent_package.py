@@ -1,0 +1,41 @@
+"""The package ``sentinel_memory.agent``: names on demand, nothing at the import of the whole."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+from sentinel_memory import agent
+
+SOURCE = Path(__file__).parents[2] / "src"
+
+
+def test_every_name_is_there_and_documented() -> None:
+    assert sorted(agent.__all__) == sorted(set(agent.__all__))
+    for name in agent.__all__:
+        value = getattr(agent, name)
+        assert not isinstance(value, ModuleType), name
+        assert value.__doc__, name
+        assert name in dir(agent)
+    with pytest.raises(AttributeError, match="nothing"):
+        _ = agent.nothing
+
+
+def test_a_function_stays_what_it_is_when_its_module_is_imported() -> None:
+    code = (
+        f"import sys; sys.path.insert(0, {str(SOURCE)!r})\n"
+        "import sentinel_memory\n"
+        "assert not [name for name in sys.modules if name.startswith('sentinel_memory.agent')]\n"
+        "import sentinel_memory.agent.near, sentinel_memory.agent.evidence\n"
+        "from sentinel_memory.agent import near, evidence\n"
+        "assert callable(near) and callable(evidence)\n"
+        "assert not {'gzip', 'hashlib'} & set(sys.modules)\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-I", "-S", "-c", code], capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, done.stderr) == (0, "")
