@@ -461,3 +461,12 @@ def test_looking_at_an_open_file_takes_no_locks_from_it(store: SQLiteStore) -> N
         worker.communicate()
         assert worker.returncode != 0
     assert store.load() == document(1)
+
+
+def test_a_first_document_is_in_the_file_itself(store: SQLiteStore) -> None:
+    """A log that is lost or damaged is ignored by SQLite, and must not look like no memory."""
+    store.save(document(1))
+    data = Path(store.path).read_bytes()
+    copy = Path(store.path).with_name("copy.db")
+    copy.write_bytes(data)
+    assert SQLiteStore(copy).load() == document(1)

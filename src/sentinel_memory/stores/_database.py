@@ -188,8 +188,9 @@ def open_database(target: str, path: str, timeout: float) -> Connection | None:
         if not stat.S_ISREG(status.st_mode):
             raise OSError(errno.EINVAL, "not a regular file", path)
         refuse_foreign(status, target)
-        if not status.st_size:
-            raise DamagedStoreError("it is empty, and not even a database", path=path)
+        if status.st_size < _PAGE:  # SQLite takes some of these for a database without tables
+            short = f"cut short: it has {status.st_size} bytes" if status.st_size else "empty"
+            raise DamagedStoreError(f"it is {short}", path=path)
         if log_size(target):
             # The last connection moves the log into the file when it is closed; not this one.
             with closing(_connection(target, "ro")) as db:

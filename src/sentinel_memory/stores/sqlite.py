@@ -86,7 +86,7 @@ class SQLiteStore:
         self._known: str | None = None  # the token of what may be overwritten
         self._coming: str | None = None  # that of what a save that failed may have left
         self._pending = False  # whether removed text may still be in the log
-        self._inherited = False  # whether there was a log when the file was opened
+        self._inherited = False  # whether the log is to be emptied for another reason
         self._lock = threading.RLock()
         self._call: Callable[[], _Call | None] = _nothing
         self._turn: Callable[[], _Turn | None] = _nothing
@@ -332,6 +332,9 @@ class SQLiteStore:
         old = None if memory is None else memory.token
         if not self._is_ours(old):
             raise self._conflict()
+        if memory is None:
+            # Into the file itself, so that it is found there whatever becomes of the log.
+            self._inherited = True
         # Should the commit be interrupted, or fail and have taken place, either is ours.
         self._known, self._coming = old, token
         return self._table.write(db, memory, token, rest, rows, gone)
