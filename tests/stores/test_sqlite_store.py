@@ -306,9 +306,33 @@ def test_a_child_keeps_its_locks_when_the_parent_closes(store: SQLiteStore) -> N
 def test_a_fork_in_an_exclusive_block_leaves_the_block_to_the_parent(store: SQLiteStore) -> None:
     with store.exclusive():
         store.save(document(1))
-        in_child(lambda: None)
+
+        def refused() -> None:
+            for one in (store, SQLiteStore(store.path)):
+                with pytest.raises(RuntimeError, match="fork outside of the block"):
+                    one.load()
+
+        in_child(refused)
         store.save(document(2))
     assert store.load() == document(2)
+
+
+@FORK
+def test_a_fork_waits_for_the_block_of_another_thread(store: SQLiteStore) -> None:
+    entered = threading.Event()
+
+    def change() -> None:
+        with store.exclusive():
+            entered.set()
+            store.save(document(1))
+            store.save(document(2))
+
+    thread = threading.Thread(target=change)
+    thread.start()
+    entered.wait()
+    in_child(lambda: store.save({**(store.load() or {}), "later": 1}))
+    thread.join()
+    assert store.load() == {**document(2), "later": 1}
 
 
 def texts_in(folder: Path) -> bytes:

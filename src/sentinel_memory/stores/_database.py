@@ -41,6 +41,7 @@ __all__ = [
     "deadline",
     "first_bytes",
     "identity_of",
+    "leave",
     "log_size",
     "make_database",
     "meanings",
@@ -48,6 +49,7 @@ __all__ = [
     "opening",
     "padded",
     "patiently",
+    "pause_until",
     "truncate_log",
     "wait_until",
 ]
@@ -97,6 +99,9 @@ too. So a file that has one is never opened in any other way.
 
 _open: Final[dict[int, Identity]] = {}
 """The file of each open connection, by the ``id`` of that."""
+
+_left: Final[dict[Identity, Connection]] = {}
+"""Connections of a parent that forked while they were in use: never used here, never closed."""
 
 
 def checksum(*parts: object) -> int:
@@ -188,6 +193,12 @@ def open_database(target: str, path: str, timeout: float) -> Connection | None:
         if not stat.S_ISREG(status.st_mode):
             raise OSError(errno.EINVAL, "not a regular file", path)
         refuse_foreign(status, target)
+        if (status.st_dev, status.st_ino) in _left:
+            raise RuntimeError(
+                f"{path}: this process was forked while its parent was in an exclusive block of"
+                " this file, and SQLite would take the locks of the parent for its own; fork"
+                " outside of the block"
+            )
         if status.st_size < _PAGE:  # SQLite takes some of these for a database without tables
             short = f"cut short: it has {status.st_size} bytes" if status.st_size else "empty"
             raise DamagedStoreError(f"it is {short}", path=path)
@@ -198,9 +209,9 @@ def open_database(target: str, path: str, timeout: float) -> Connection | None:
         db = _connection(target, "rw")
         _open[id(db)] = status.st_dev, status.st_ino
         try:
+            _check(db, path, timeout)
             for setting in ("synchronous = FULL", "secure_delete = ON", "temp_store = MEMORY"):
                 db.execute(f"PRAGMA {setting}")
-            _check(db, path, timeout)
             mode = patiently(lambda: _value(db, "PRAGMA journal_mode = WAL"), path, timeout)
             if mode != b"wal":
                 raise OSError(errno.ENOTSUP, "SQLite keeps no write-ahead log here", path)
@@ -218,6 +229,13 @@ def close(db: Connection) -> None:
                 db.execute("ROLLBACK")
         db.close()
         _open.pop(id(db), None)
+
+
+def leave(db: Connection) -> None:
+    """Keep, in a forked child, a connection of the parent, and open its file no more."""
+    identity = _open.pop(id(db), None)
+    if identity is not None:
+        _left[identity] = db
 
 
 def log_size(target: str) -> int:
@@ -272,13 +290,20 @@ def deadline(timeout: float) -> float:
     return time.monotonic() + timeout
 
 
+def pause_until(end: float) -> bool:
+    """A short pause; ``False``, without one, once it is over."""
+    if time.monotonic() >= end:
+        return False
+    _pause()
+    return True
+
+
 def wait_until(end: float, path: str, timeout: float) -> None:
     """A short pause, or a ``TimeoutError`` once it is over."""
-    if time.monotonic() >= end:
+    if not pause_until(end):
         raise TimeoutError(
             errno.ETIMEDOUT, f"another writer was not done with it within {timeout:g} s", path
         )
-    _pause()
 
 
 @contextmanager
@@ -288,6 +313,8 @@ def meanings(path: str) -> Iterator[None]:
 
     try:
         yield
+    except UnicodeDecodeError:  # of a message about a damaged name
+        raise DamagedStoreError("names in it are damaged", path=path) from None
     except sqlite3.Error as error:
         code = getattr(error, "sqlite_errorcode", None)
         if code is None:

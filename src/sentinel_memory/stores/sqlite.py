@@ -412,12 +412,19 @@ class SQLiteStore:
                     del _turns[self._opened.identity]
 
     def before_fork(self) -> None:
-        """Wait for the call of another thread, and close the connection.
+        """Wait for the call or block of another thread, and close the connection.
 
         A child that has one must neither use nor close it, nor open another one: SQLite would
         take the locks of the parent for its own.
         """
+        end = _database.deadline(self._timeout)
         self._lock.acquire()
+        while (turn := self._turn()) is not None and not turn.is_here():
+            self._lock.release()
+            waited = _database.pause_until(end)
+            self._lock.acquire()
+            if not waited:
+                break
         if self._call() is None and self._turn() is None:
             self._disconnect()
 
@@ -431,7 +438,8 @@ class SQLiteStore:
         self._call = self._turn = _nothing
         self._coming = None
         if self._opened is not None:
-            _left_behind.append(self._opened.db)
+            self._opened.finalizer.detach()
+            _database.leave(self._opened.db)
             self._opened = None
 
 
@@ -457,15 +465,12 @@ class _Turn:
 _turns: Final[WeakValueDictionary[_database.Identity, _Turn]] = WeakValueDictionary()
 """The exclusive block of each file that this process is in."""
 
-_left_behind: Final[list[Connection]] = []
-"""Connections of a parent that forked in the middle of a call: never used, never closed."""
-
 
 def _close_own(db: Connection, process: int) -> None:
     if os.getpid() == process:
         _database.close(db)
     else:
-        _left_behind.append(db)
+        _database.leave(db)
 
 
 def _seconds(value: object) -> float:
