@@ -494,3 +494,56 @@ def test_a_first_document_is_in_the_file_itself(store: SQLiteStore) -> None:
     copy = Path(store.path).with_name("copy.db")
     copy.write_bytes(data)
     assert SQLiteStore(copy).load() == document(1)
+
+
+def test_an_interrupt_at_any_line_keeps_nobody_from_writing(store: SQLiteStore) -> None:
+    """The document is the old or the new one, and neither lock nor claim is left behind."""
+
+    class Interrupt(BaseException):
+        """Like Ctrl-C."""
+
+    def exclusive() -> None:
+        with store.exclusive():
+            store.load()
+            store.save({**document(), "n": n + 1})
+
+    draw = random.Random(14)
+    actions: list[Callable[[], object]] = [
+        store.load,
+        exclusive,
+        lambda: store.save({**document(), "n": n + 1}),
+        lambda: store.save_changes(Changes([{"key": "a"}], ["a"], {**REST, "n": n + 1})),
+    ]
+    n = interrupts = 0
+    store.save({**document(), "n": n})
+    other = SQLiteStore(store.path, timeout=0)
+    for _ in range(400):
+        left = draw.randrange(1, 500)
+
+        def trace(frame: Any, event: str, _: object) -> Any:
+            nonlocal left
+            if frame.f_code.co_name in ("__del__", "clean_up"):
+                return None  # the interpreter would only report it, not raise it
+            if "sentinel_memory" in frame.f_code.co_filename:
+                left -= 1
+                if not left:
+                    raise Interrupt
+            return trace
+
+        before = sys.gettrace()
+        sys.settrace(trace)
+        try:
+            draw.choice(actions)()
+        except Interrupt:
+            interrupts += 1
+        finally:
+            sys.settrace(before)
+        there = other.load()
+        assert there is not None
+        assert there["n"] in (n, n + 1)
+        n += 2
+        other.save({**document(), "n": n})
+        with pytest.raises(StoreConflictError):
+            store.save(document())
+        store.load()
+    assert interrupts > 100

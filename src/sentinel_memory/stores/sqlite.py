@@ -30,7 +30,16 @@ _LONGEST_WAIT_FOR_READERS: Final = 1.0  # seconds, once; a reader may hold its s
 class _Call:
     """A call at work. The store holds it weakly, should its end be interrupted, too."""
 
-    __slots__ = ("__weakref__",)
+    __slots__ = ("__weakref__", "_store")
+
+    _store: SQLiteStore
+
+    def __init__(self, store: SQLiteStore) -> None:
+        self._store = store
+
+    def __del__(self) -> None:
+        with suppress(AttributeError):  # interrupted before it had one
+            self._store.clean_up(self)
 
 
 class _Open(NamedTuple):
@@ -372,18 +381,22 @@ class SQLiteStore:
                             f"{self!r} is in the middle of a call of this very thread;"
                             " in a signal handler set a flag, and save when the call has returned"
                         )
-                    call = _Call()
+                    call = _Call(self)
                     self._call = ref(call)
                     try:
                         with _database.meanings(self._path):
-                            self._end_abandoned_turn()
+                            self._end_abandoned()
                             yield
                     finally:
-                        self._call = _nothing
+                        try:
+                            self._end_abandoned()
+                        finally:
+                            self._call = _nothing
                     return
             _database.wait_until(end, self._path, self._timeout)
 
-    def _end_abandoned_turn(self) -> None:
+    def _end_abandoned(self) -> None:
+        """Give up a transaction that belongs to no block, so that others can write."""
         if self._turn() is None and self._opened is not None and self._opened.db.in_transaction:
             self._opened.db.execute("ROLLBACK")
 
@@ -407,9 +420,22 @@ class SQLiteStore:
             if self._turn() is turn:
                 self._turn = _nothing
                 if self._call() is None:
-                    self._end_abandoned_turn()
+                    self._end_abandoned()
                 if self._opened is not None and _turns.get(self._opened.identity) is turn:
                     del _turns[self._opened.identity]
+
+    def clean_up(self, over: object) -> None:
+        """Give up the transaction of a call or block that is over, should none have done so."""
+        opened = self._opened
+        if opened is None or not opened.finalizer.alive or not opened.db.in_transaction:
+            return
+        if not self._lock.acquire(blocking=False):  # the call that has it looks for itself
+            return
+        try:
+            if self._call() in (over, None) and self._turn() in (over, None):
+                opened.db.execute("ROLLBACK")
+        finally:
+            self._lock.release()
 
     def before_fork(self) -> None:
         """Wait for the call or block of another thread, and close the connection.
@@ -456,6 +482,9 @@ class _Turn:
 
     def __exit__(self, *_: object) -> None:
         self.store.leave(self)
+
+    def __del__(self) -> None:
+        self.store.clean_up(self)
 
     def is_here(self) -> bool:
         """Whether this thread is in the block."""
