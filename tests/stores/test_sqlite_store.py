@@ -12,12 +12,18 @@ import sys
 import threading
 import time
 from collections.abc import Callable
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from sentinel_memory import JsonFileStore, SQLiteStore, StoreConflictError
+from sentinel_memory import (
+    IgnoredValueWarning,
+    JsonFileStore,
+    SQLiteStore,
+    StoreConflictError,
+)
 from sentinel_memory.stores import Changes, open_store
 
 REST: dict[str, Any] = {"version": 1}
@@ -193,8 +199,15 @@ def test_a_busy_file_is_waited_for_and_then_named(tmp_path: Path) -> None:
     other.close()
 
 
-@pytest.mark.parametrize("timeout", [-1, float("nan"), "1", True, None])
-def test_a_timeout_that_is_not_one_is_ignored(tmp_path: Path, timeout: Any) -> None:
+@pytest.mark.parametrize("timeout", [-1, float("nan"), "1", True])
+def test_a_timeout_that_is_not_one_is_ignored_with_a_warning(tmp_path: Path, timeout: Any) -> None:
+    with pytest.warns(IgnoredValueWarning, match="timeout"):
+        store = SQLiteStore(tmp_path / "memory.db", timeout=timeout)
+    store.save(document(1))
+
+
+@pytest.mark.parametrize("timeout", [None, 0, 10**400, timedelta(seconds=1)])
+def test_any_other_timeout_will_do(tmp_path: Path, timeout: Any) -> None:
     SQLiteStore(tmp_path / "memory.db", timeout=timeout).save(document(1))
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, suppress
@@ -11,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from weakref import WeakValueDictionary, finalize, ref
 
 from .._basics.forks import Forks
-from .._basics.numbers import finite_real
+from .._basics.numbers import finite_real, warn_ignored
 from ..document import State
 from ..errors import DamagedStoreError, StoreConflictError
 from . import _database, _files, _paths, _rows
@@ -61,7 +62,8 @@ class SQLiteStore:
     file. The store can be used from several threads, by several processes, and on after a fork; a
     copy or a pickle of it is a new store, which has not read anything. ``timeout`` is how long a
     call waits for another writer of the file, at least 0 seconds or a ``timedelta``; then there
-    is a ``TimeoutError``. A number that is not one of these is ignored.
+    is a ``TimeoutError``. A number that is not one of these is ignored,
+    with an ``IgnoredValueWarning``.
 
     One transaction a save, on the disk when it returns, and what it costs depends on what it
     changes. Beside the file there may be two more, ``-wal`` and ``-shm``, which belong to it.
@@ -503,13 +505,17 @@ def _close_own(db: Connection, process: int) -> None:
 
 
 def _seconds(value: object) -> float:
-    if isinstance(value, timedelta):
-        value = value.total_seconds()
-    number = finite_real(value)
-    try:
-        return _TIMEOUT if number is None or number < 0 else float(number)
-    except OverflowError:
+    """A ``timeout`` in seconds, or the default, with a warning if it is not a duration."""
+    number = finite_real(value.total_seconds() if isinstance(value, timedelta) else value)
+    if number is None or number < 0:
+        if value is not None:
+            wanted = "0 or more seconds, or a timedelta"
+            warn_ignored("timeout", value, wanted, f"the default, {_TIMEOUT:g} s,")
         return _TIMEOUT
+    try:
+        return float(number)
+    except OverflowError:
+        return sys.float_info.max
 
 
 def _made_again(kind: type[SQLiteStore], path: str, name: str, timeout: float) -> SQLiteStore:
