@@ -21,8 +21,8 @@ import stat
 import threading
 import time
 from binascii import crc32
-from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager, suppress
+from collections.abc import Callable
+from contextlib import closing, suppress
 from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar
 
 from ..errors import DamagedStoreError
@@ -44,7 +44,7 @@ __all__ = [
     "leave",
     "log_size",
     "make_database",
-    "meanings",
+    "meaning_of",
     "open_database",
     "opening",
     "padded",
@@ -306,26 +306,22 @@ def wait_until(end: float, path: str, timeout: float) -> None:
         )
 
 
-@contextmanager
-def meanings(path: str) -> Iterator[None]:
-    """Errors of SQLite as those that other stores raise, naming ``path``."""
+def meaning_of(error: BaseException, path: str) -> Exception | None:
+    """An error of SQLite as other stores raise it, naming ``path``; ``None`` for any other."""
     import sqlite3
 
-    try:
-        yield
-    except UnicodeDecodeError:  # of a message about a damaged name
-        raise DamagedStoreError("names in it are damaged", path=path) from None
-    except sqlite3.Error as error:
-        code = getattr(error, "sqlite_errorcode", None)
-        if code is None:
-            raise
-        if code & 0xFF in _DAMAGED:
-            raise DamagedStoreError(f"SQLite says: {error}", path=path) from None
-        if code & 0xFF in _BUSY:
-            raise TimeoutError(errno.ETIMEDOUT, str(error), path) from error
-        if code & 0xFF in _SYSTEM_ERRORS:
-            raise OSError(_SYSTEM_ERRORS[code & 0xFF], str(error), path) from error
-        raise
+    if isinstance(error, UnicodeDecodeError):  # of a message about a damaged name
+        return DamagedStoreError("names in it are damaged", path=path)
+    code = getattr(error, "sqlite_errorcode", None)
+    if not isinstance(error, sqlite3.Error) or code is None:
+        return None
+    if code & 0xFF in _DAMAGED:
+        return DamagedStoreError(f"SQLite says: {error}", path=path)
+    if code & 0xFF in _BUSY:
+        return TimeoutError(errno.ETIMEDOUT, str(error), path)
+    if code & 0xFF in _SYSTEM_ERRORS:
+        return OSError(_SYSTEM_ERRORS[code & 0xFF], str(error), path)
+    return None
 
 
 def _connection(target: str, mode: str) -> Connection:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 import sys
 import threading
-from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager, suppress
+from collections.abc import Callable
+from contextlib import AbstractContextManager, suppress
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from weakref import WeakValueDictionary, finalize, ref
@@ -29,18 +29,33 @@ _LONGEST_WAIT_FOR_READERS: Final = 1.0  # seconds, once; a reader may hold its s
 
 
 class _Call:
-    """A call at work. The store holds it weakly, should its end be interrupted, too."""
+    """A call at work, for as long as its block has it; nobody else does, not even the store.
 
-    __slots__ = ("__weakref__", "_store")
+    So it ends even if its end is interrupted, in whatever thread that happens.
+    """
 
-    _store: SQLiteStore
+    __slots__ = ("__weakref__", "_store", "_thread")
 
     def __init__(self, store: SQLiteStore) -> None:
+        self._thread = threading.get_ident()
         self._store = store
 
+    def __enter__(self) -> None:
+        self._store.begin_call(self)
+
+    def __exit__(self, _: object, error: BaseException | None, __: object) -> None:
+        self._store.end_call(self)
+        meaning = None if error is None else _database.meaning_of(error, self._store.path)
+        if meaning is not None:
+            raise meaning from (None if isinstance(meaning, DamagedStoreError) else error)
+
     def __del__(self) -> None:
-        with suppress(AttributeError):  # interrupted before it had one
-            self._store.clean_up(self)
+        with suppress(AttributeError):  # interrupted before it had a store
+            self._store.end_call(self)
+
+    def is_here(self) -> bool:
+        """Whether this thread is in the call."""
+        return self._thread == threading.get_ident()
 
 
 class _Open(NamedTuple):
@@ -366,43 +381,50 @@ class SQLiteStore:
             " there, or call load() of the store and save again to overwrite it"
         )
 
-    @contextmanager
-    def _alone(self) -> Iterator[None]:
+    def _alone(self) -> _Call:
         """One thread at a time, and while one is in an exclusive block, that one."""
+        return _Call(self)
 
-        def attempt() -> bool:
-            turn = self._turn()
-            return turn is None or turn.is_here()
+    def _end_abandoned(self) -> None:
+        """Give up a transaction that belongs to no block, so that others can write."""
+        opened = self._opened
+        # A finalizer that is over has closed it, at the end of the program.
+        if self._turn() is not None or opened is None or not opened.finalizer.alive:
+            return
+        if opened.db.in_transaction:
+            opened.db.execute("ROLLBACK")
 
+    def _is_used_elsewhere(self) -> bool:
+        call, turn = self._call(), self._turn()
+        return (call is not None and not call.is_here()) or (
+            turn is not None and not turn.is_here()
+        )
+
+    # What others of this module call
+
+    def begin_call(self, call: _Call) -> None:
+        """Wait for other threads."""
         end = _database.deadline(self._timeout)
         while True:
-            with self._lock:
-                if attempt():
+            with self._lock:  # never held for longer
+                if not self._is_used_elsewhere():
                     if self._call() is not None:
                         raise RuntimeError(
                             f"{self!r} is in the middle of a call of this very thread;"
                             " in a signal handler set a flag, and save when the call has returned"
                         )
-                    call = _Call(self)
                     self._call = ref(call)
-                    try:
-                        with _database.meanings(self._path):
-                            self._end_abandoned()
-                            yield
-                    finally:
-                        try:
-                            self._end_abandoned()
-                        finally:
-                            self._call = _nothing
-                    return
+                    break
             _database.wait_until(end, self._path, self._timeout)
+        self._end_abandoned()
 
-    def _end_abandoned(self) -> None:
-        """Give up a transaction that belongs to no block, so that others can write."""
-        if self._turn() is None and self._opened is not None and self._opened.db.in_transaction:
-            self._opened.db.execute("ROLLBACK")
-
-    # What others of this module call
+    def end_call(self, call: _Call) -> None:
+        """Let others in, unless this call has ended already."""
+        if self._call() is call:
+            try:
+                self._end_abandoned()
+            finally:
+                self._call = _nothing
 
     def enter(self, turn: _Turn) -> None:
         """Begin an exclusive block."""
@@ -417,27 +439,16 @@ class SQLiteStore:
             _turns[self._opened.identity] = turn
 
     def leave(self, turn: _Turn) -> None:
-        """End an exclusive block, in whatever thread that happens."""
+        """End an exclusive block, in whatever thread that happens, unless it has ended."""
         with self._lock:
-            if self._turn() is turn:
-                self._turn = _nothing
-                if self._call() is None:
-                    self._end_abandoned()
-                if self._opened is not None and _turns.get(self._opened.identity) is turn:
-                    del _turns[self._opened.identity]
-
-    def clean_up(self, over: object) -> None:
-        """Give up the transaction of a call or block that is over, should none have done so."""
-        opened = self._opened
-        if opened is None or not opened.finalizer.alive or not opened.db.in_transaction:
-            return
-        if not self._lock.acquire(blocking=False):  # the call that has it looks for itself
-            return
-        try:
-            if self._call() in (over, None) and self._turn() in (over, None):
-                opened.db.execute("ROLLBACK")
-        finally:
-            self._lock.release()
+            if self._turn() is not turn:
+                return
+            self._turn = _nothing
+            if self._call() is None:  # or else the call looks for itself
+                self._end_abandoned()
+            for identity, other in list(_turns.items()):
+                if other is turn:
+                    _turns.pop(identity, None)
 
     def before_fork(self) -> None:
         """Wait for the call or block of another thread, and close the connection.
@@ -447,7 +458,7 @@ class SQLiteStore:
         """
         end = _database.deadline(self._timeout)
         self._lock.acquire()
-        while (turn := self._turn()) is not None and not turn.is_here():
+        while self._is_used_elsewhere():
             self._lock.release()
             waited = _database.pause_until(end)
             self._lock.acquire()
@@ -486,7 +497,7 @@ class _Turn:
         self.store.leave(self)
 
     def __del__(self) -> None:
-        self.store.clean_up(self)
+        self.store.leave(self)
 
     def is_here(self) -> bool:
         """Whether this thread is in the block."""
