@@ -63,6 +63,7 @@ __all__ = [
     "RecallIndex",
     "Rejected",
     "Remembered",
+    "SQLiteStore",
     "SentinelMemoryError",
     "Stats",
     "Store",
@@ -84,6 +85,7 @@ if TYPE_CHECKING:
     from .recall.blended import BlendedIndex
     from .recall.conversation import ConversationIndex
     from .recall.embedding import EmbeddingIndex
+    from .stores.sqlite import SQLiteStore
 
 # Loaded when they are asked for: most programs need none of them.
 _LAZY = {
@@ -91,6 +93,7 @@ _LAZY = {
     "ConversationIndex": "recall.conversation",
     "EmbeddingIndex": "recall.embedding",
     "Prompt": "chat.messages",
+    "SQLiteStore": "stores.sqlite",
     "Transcript": "chat.transcript",
     "Turn": "chat.transcript",
     "build_messages": "chat.messages",

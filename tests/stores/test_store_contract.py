@@ -11,7 +11,8 @@ from typing import Any, TypeAlias
 
 import pytest
 
-from sentinel_memory import JsonFileStore, MemoryStore, Store
+from sentinel_memory import JsonFileStore, MemoryStore, SQLiteStore, Store, StoreConflictError
+from sentinel_memory.stores import Changes
 
 Make: TypeAlias = Callable[[], Store]
 
@@ -33,14 +34,22 @@ FULL: dict[str, Any] = {
 }
 
 
-@pytest.fixture(params=[JsonFileStore, MemoryStore])
-def make(request: pytest.FixtureRequest, tmp_path: Path) -> Make:
-    def make_store() -> Store:
-        if request.param is MemoryStore:
-            return MemoryStore()
-        return JsonFileStore(tmp_path / "memory.json")
+def of_kind(kind: Callable[..., Any], folder: Path) -> Any:
+    """A store of that kind; those on files share one file with all others of this folder."""
+    if kind is MemoryStore:
+        return MemoryStore()
+    return kind(folder / "memory.file")
 
-    return make_store
+
+@pytest.fixture(params=[JsonFileStore, MemoryStore, SQLiteStore])
+def make(request: pytest.FixtureRequest, tmp_path: Path) -> Make:
+    return lambda: of_kind(request.param, tmp_path)
+
+
+@pytest.fixture(params=[JsonFileStore, SQLiteStore])
+def shared(request: pytest.FixtureRequest, tmp_path: Path) -> Callable[[], Any]:
+    """Makes stores on one document."""
+    return lambda: of_kind(request.param, tmp_path)
 
 
 def test_it_is_a_store(make: Make) -> None:
@@ -151,3 +160,166 @@ def test_a_memory_store_begins_with_a_copy_of_the_state_it_is_given() -> None:
     store = MemoryStore(state)
     state["entries"].clear()
     assert store.load() == FULL
+
+
+@pytest.mark.parametrize("old", [JsonFileStore, MemoryStore, SQLiteStore])
+@pytest.mark.parametrize("new", [JsonFileStore, MemoryStore, SQLiteStore])
+def test_a_document_is_copied_to_another_store_in_one_line(
+    old: Callable[..., Any], new: Callable[..., Any], tmp_path: Path
+) -> None:
+    source, target = of_kind(old, tmp_path / "old"), of_kind(new, tmp_path / "new")
+    source.save(FULL)
+    target.save(source.load())
+    assert repr(target.load()) == repr(FULL)
+
+
+# The optional members, of the stores that have them
+
+ONE: dict[str, Any] = {"key": "a", "data": 1}
+TWO: dict[str, Any] = {"key": "b", "data": 2}
+REST: dict[str, Any] = {"version": 1, "later": [{}]}
+
+
+def test_version_and_changed_tell_whether_the_document_is_another(
+    shared: Callable[[], Any],
+) -> None:
+    mine, other = shared(), shared()
+    assert mine.version is None
+    assert not mine.changed()
+    mine.save(FULL)
+    saved = mine.version
+    assert saved is not None
+    assert not mine.changed()
+    assert other.changed()
+    other.load()
+    assert not other.changed()
+    other.save(EMPTY)
+    assert mine.changed()
+    assert mine.version == saved
+    mine.load()
+    assert mine.version not in (None, saved)
+
+
+def test_a_conflict_leaves_the_version_and_both_documents(shared: Callable[[], Any]) -> None:
+    mine, other = shared(), shared()
+    mine.save(EMPTY)
+    other.load()
+    other.save(FULL)
+    before = mine.version
+    for _ in range(2):
+        with pytest.raises(StoreConflictError):
+            mine.save(EMPTY)
+        assert mine.version == before
+        assert mine.changed()
+    assert other.load() == FULL
+    with pytest.raises(StoreConflictError, match="has not read it"):
+        shared().save(EMPTY)
+
+
+def test_a_load_and_then_a_save_overwrites_on_purpose(shared: Callable[[], Any]) -> None:
+    mine, other = shared(), shared()
+    mine.save(FULL)
+    other.load()
+    other.save(EMPTY)
+    assert other.load() == EMPTY
+
+
+def test_an_exclusive_block_loads_and_saves_and_keeps_what_it_saved(
+    shared: Callable[[], Any],
+) -> None:
+    mine = shared()
+
+    def change() -> None:
+        with mine.exclusive():
+            assert mine.load() is None
+            mine.save(FULL)
+            assert mine.load() == FULL
+            raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        change()
+    assert shared().load() == FULL
+    with mine.exclusive(), pytest.raises(RuntimeError), mine.exclusive():
+        pass
+    with mine.exclusive(), pytest.raises(RuntimeError), shared().exclusive():
+        pass
+    mine.save(EMPTY)
+    assert shared().load() == EMPTY
+
+
+def test_sweep_takes_nothing_that_is_stored(shared: Callable[[], Any]) -> None:
+    mine = shared()
+    mine.sweep()
+    mine.save(FULL)
+    mine.sweep()
+    assert mine.load() == FULL
+
+
+@pytest.fixture
+def growing(tmp_path: Path) -> SQLiteStore:
+    """A store that can save what changed."""
+    return SQLiteStore(tmp_path / "memory.db")
+
+
+def test_changes_go_to_the_end_in_their_order(growing: SQLiteStore) -> None:
+    growing.save({"version": 1, "entries": [ONE, TWO, {"key": "c", "data": 3}]})
+    growing.save_changes(Changes([{"key": "d", "data": 4}, {**ONE, "x": [1]}], ["b", "q"], REST))
+    assert growing.load() == {
+        **REST,
+        "entries": [{"key": "c", "data": 3}, {"key": "d", "data": 4}, {**ONE, "x": [1]}],
+    }
+
+
+def test_changes_of_nothing_are_a_document(growing: SQLiteStore) -> None:
+    growing.save_changes(Changes([TWO, ONE], [], REST))
+    assert growing.load() == {**REST, "entries": [TWO, ONE]}
+
+
+def test_all_of_one_key_go_and_entries_without_a_key_stay(growing: SQLiteStore) -> None:
+    growing.save({"version": 1, "entries": [ONE, "?", {**ONE, "data": 5}, None]})
+    growing.save_changes(Changes([TWO], ["a"], REST))
+    assert growing.load() == {**REST, "entries": ["?", None, TWO]}
+
+
+@pytest.mark.parametrize("key", ["\0", "\ud800", '"', "\u2028", "\U0001f600", "\ud83d\ude00", "#1"])
+def test_any_key_is_found_again(growing: SQLiteStore, key: str) -> None:
+    growing.save({"version": 1, "entries": [{"key": key}, ONE]})
+    growing.save_changes(Changes([], [key], REST))
+    assert growing.load() == {**REST, "entries": [ONE]}
+
+
+@pytest.mark.parametrize(
+    ("changes", "error"),
+    [
+        (([{"data": 1}], [], REST), TypeError),
+        (([{"key": 1}], [], REST), TypeError),
+        ((["a"], [], REST), TypeError),
+        (([{"key": "n", "data": math.nan}], [], REST), ValueError),
+        (([], [1], REST), TypeError),
+        (([], [], []), TypeError),
+        (([], [], {}), ValueError),
+        (([], [], {**REST, "entries": []}), ValueError),
+        (([], [], {**REST, "later": {1, 2}}), TypeError),
+    ],
+)
+def test_changes_that_are_none_are_refused_and_the_document_stays(
+    growing: SQLiteStore, changes: Any, error: type[Exception]
+) -> None:
+    growing.save(FULL)
+    before = growing.version
+    with pytest.raises(error):
+        growing.save_changes(Changes(*changes))
+    assert growing.load() == FULL
+    assert growing.version == before
+
+
+def test_changes_of_another_document_are_a_conflict(growing: SQLiteStore) -> None:
+    other = SQLiteStore(growing.path)
+    growing.save(FULL)
+    other.load()
+    other.save(EMPTY)
+    before = growing.version
+    with pytest.raises(StoreConflictError):
+        growing.save_changes(Changes([ONE], [], REST))
+    assert growing.version == before
+    assert other.load() == EMPTY

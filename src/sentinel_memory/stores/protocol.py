@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Protocol, runtime_checkable
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 from ..document import State
 
-__all__ = ["Store"]
+__all__ = ["Changes", "Store"]
 
 
 @runtime_checkable
@@ -25,3 +25,16 @@ class Store(Protocol):
         A store that several writers share raises ``StoreConflictError`` when the stored
         document is not the one it last loaded or saved.
         """
+
+
+class Changes(NamedTuple):
+    """The differences between a document and the one that a store last loaded or saved.
+
+    ``entries``, in their stored form, are to stand at the end in this order, each in place of
+    any other of its key; ``gone`` are keys to remove, some of which may not be there; ``rest`` is
+    the whole document without its entries.
+    """
+
+    entries: list[dict[str, Any]]
+    gone: list[str]
+    rest: State

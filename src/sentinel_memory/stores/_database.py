@@ -1,0 +1,377 @@
+"""A SQLite file of memories: how it is made, opened with care and laid out, and its errors.
+
+**Layout.** ``memories`` has a row for each document: its name, its token, how many entries it has
+and the hash of the rest; ``rests`` and ``entries`` have the texts. Every row has a checksum, since
+SQLite itself does not notice a byte that was flipped in a value.
+
+**Where text is.** When a B-tree is balanced, SQLite moves rows between pages and leaves copies of
+them in the unused parts of pages, where ``secure_delete`` does not find them. So no text may be in
+a B-tree page. What of a row does not fit there is on overflow pages of its own, which are never
+moved and are wiped when the row goes. By the rule for table leaves of the file format, a record of
+P bytes on pages of 512 leaves K = 39 + (P - 39) % 508 bytes in the B-tree if K <= 477, and else 39.
+So texts end in spaces until K is well above 477, and before each one stand 39 zeros. Keys are kept
+as hashes.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+import threading
+import time
+from binascii import crc32
+from collections.abc import Callable
+from contextlib import closing, suppress
+from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar
+
+from ..errors import DamagedStoreError
+from . import _files
+from ._rights import refuse_foreign
+
+if TYPE_CHECKING:
+    from sqlite3 import Connection
+
+__all__ = [
+    "MAGIC",
+    "ZEROS",
+    "Identity",
+    "checksum",
+    "close",
+    "deadline",
+    "first_bytes",
+    "identity_of",
+    "leave",
+    "log_size",
+    "make_database",
+    "meaning_of",
+    "open_database",
+    "opening",
+    "padded",
+    "patiently",
+    "pause_until",
+    "truncate_log",
+    "wait_until",
+]
+
+Identity: TypeAlias = tuple[int, int]
+_T = TypeVar("_T")
+
+MAGIC: Final = b"SQLite format 3\0"
+_APPLICATION: Final = 0x536D656D  # "Smem", in the header of the file
+_FORMAT: Final = 1
+_PAGE: Final = 512
+_LEAST_LOCAL: Final = 39
+_STEP: Final = _PAGE - 4
+_BEST: Final = 473  # in the middle of 439 to 507, so that the estimate may be off by 34
+_RECORD: Final = 24  # bytes of a record beside its text and its zeros: 5 to 40
+ZEROS: Final = bytes(_LEAST_LOCAL)
+_TABLES: Final = (
+    "CREATE TABLE memories (id INTEGER PRIMARY KEY AUTOINCREMENT, name TEXT NOT NULL UNIQUE,"
+    " token TEXT NOT NULL, entries INTEGER NOT NULL, rest BLOB NOT NULL, sum INTEGER NOT NULL)",
+    "CREATE TABLE rests (memory INTEGER PRIMARY KEY, sum INTEGER NOT NULL, zeros BLOB NOT NULL,"
+    " rest TEXT NOT NULL)",
+    "CREATE TABLE entries (position INTEGER PRIMARY KEY, memory INTEGER NOT NULL, key BLOB,"
+    " sum INTEGER NOT NULL, zeros BLOB NOT NULL, entry TEXT NOT NULL)",
+    "CREATE INDEX entries_by_key ON entries (memory, key)",
+    "CREATE TRIGGER whole_memories AFTER DELETE ON memories BEGIN"
+    " DELETE FROM rests WHERE memory = old.id; DELETE FROM entries WHERE memory = old.id; END",
+)
+_SAFE_IN_ADDRESS: Final = frozenset(
+    b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789/._-~"
+)
+_BUSY: Final = (5, 6)
+_DAMAGED: Final = (11, 26)
+_SYSTEM_ERRORS: Final = {
+    3: errno.EACCES,
+    8: errno.EROFS,
+    10: errno.EIO,
+    13: errno.ENOSPC,
+    14: errno.EACCES,
+}
+
+opening: Final = threading.RLock()
+"""Held while a file is opened as a database, or looked at otherwise.
+
+To close a file, however opened, gives up all locks of the process on it, those of a connection
+too. So a file that has one is never opened in any other way.
+"""
+
+_open: Final[dict[int, Identity]] = {}
+"""The file of each open connection, by the ``id`` of that."""
+
+_left: Final[dict[Identity, Connection]] = {}
+"""Connections of a parent that forked while they were in use: never used here, never closed."""
+
+
+def checksum(*parts: object) -> int:
+    """A checksum of the parts of a row, which finds bytes that were flipped."""
+    sum = 0
+    for part in parts:
+        # The type as well: in a damaged file, a value may have become one of another type.
+        sum = crc32(part if type(part) is bytes else repr(part).encode(), sum)
+    return sum
+
+
+def padded(text: str) -> str:
+    """JSON text with so many spaces that all of it goes to overflow pages."""
+    local = _RECORD + len(ZEROS) + len(text.encode()) - _LEAST_LOCAL
+    return text + " " * ((_BEST - local) % _STEP)
+
+
+def first_bytes(target: str) -> bytes:
+    """The first bytes of the file, enough to tell a database; none if there is no file."""
+    with opening:
+        identity = identity_of(target)
+        if identity is not None and identity in list(_open.values()):
+            return MAGIC
+        fd = None if identity is None else _files.open_file(target)
+        if fd is None:
+            return b""
+        try:
+            return os.read(fd, 64)
+        finally:
+            os.close(fd)
+
+
+def identity_of(target: str) -> Identity | None:
+    """Device and number of the file at ``target``, ``None`` if there is none."""
+    try:
+        status = os.stat(target)
+    except FileNotFoundError:
+        return None
+    return status.st_dev, status.st_ino
+
+
+def make_database(target: str) -> None:
+    """A database without a memory at ``target``, whole or not at all, unless one is there.
+
+    For its owner only, and missing folders too.
+    """
+    import sqlite3
+
+    folder = os.path.dirname(target)
+    _files.make_folder(folder)
+    with closing(sqlite3.connect(":memory:", isolation_level=None)) as db:
+        db.execute(f"PRAGMA page_size = {_PAGE}")
+        for statement in _TABLES:
+            db.execute(statement)
+        db.execute(f"PRAGMA application_id = {_APPLICATION}")
+        db.execute(f"PRAGMA user_version = {_FORMAT}")
+        data = bytearray(db.serialize())
+    data[18:20] = b"\2\2"  # a write-ahead log from the beginning
+    while True:
+        try:
+            with _files.new_file(
+                target, bytes(data), None, made=lambda _: None, marker=None
+            ) as temp:
+                _files.replace(temp, target, new=True)
+        except FileExistsError:  # somebody was faster
+            return
+        except FileNotFoundError:  # somebody swept it away
+            if not os.path.isdir(folder):
+                raise
+            continue
+        _files.sync_folder(folder)
+        return
+
+
+def open_database(target: str, path: str, timeout: float) -> Connection | None:
+    """A connection to the database at ``target``, found to be whole; ``None`` without a file.
+
+    Raises ``DamagedStoreError``, with the file untouched.
+    """
+    with opening:
+        try:
+            status = os.stat(target)
+        except FileNotFoundError:
+            return None
+        if stat.S_ISDIR(status.st_mode):
+            raise IsADirectoryError(
+                errno.EISDIR, "a folder, and the path of a file is needed", path
+            )
+        if not stat.S_ISREG(status.st_mode):
+            raise OSError(errno.EINVAL, "not a regular file", path)
+        refuse_foreign(status, target)
+        if (status.st_dev, status.st_ino) in _left:
+            raise RuntimeError(
+                f"{path}: this process was forked while its parent was in an exclusive block of"
+                " this file, and SQLite would take the locks of the parent for its own; fork"
+                " outside of the block"
+            )
+        if status.st_size < _PAGE:  # SQLite takes some of these for a database without tables
+            short = f"cut short: it has {status.st_size} bytes" if status.st_size else "empty"
+            raise DamagedStoreError(f"it is {short}", path=path)
+        if log_size(target):
+            # The last connection moves the log into the file when it is closed; not this one.
+            with closing(_connection(target, "ro")) as db:
+                _check(db, path, timeout)
+        db = _connection(target, "rw")
+        _open[id(db)] = status.st_dev, status.st_ino
+        try:
+            _check(db, path, timeout)
+            for setting in ("synchronous = FULL", "secure_delete = ON", "temp_store = MEMORY"):
+                db.execute(f"PRAGMA {setting}")
+            mode = patiently(lambda: _value(db, "PRAGMA journal_mode = WAL"), path, timeout)
+            if mode != b"wal":
+                raise OSError(errno.ENOTSUP, "SQLite keeps no write-ahead log here", path)
+        except BaseException:
+            close(db)
+            raise
+        return db
+
+
+def close(db: Connection) -> None:
+    """Close a connection that ``open_database`` gave."""
+    with opening:
+        with suppress(Exception):
+            if db.in_transaction:
+                db.execute("ROLLBACK")
+        db.close()
+        _open.pop(id(db), None)
+
+
+def leave(db: Connection) -> None:
+    """Keep, in a forked child, a connection of the parent, and open its file no more."""
+    identity = _open.pop(id(db), None)
+    if identity is not None:
+        _left[identity] = db
+
+
+def log_size(target: str) -> int:
+    """The bytes in the write-ahead log."""
+    try:
+        return os.stat(f"{target}-wal").st_size
+    except FileNotFoundError:
+        return 0
+
+
+def truncate_log(db: Connection, seconds: float) -> bool:
+    """Move the log into the file and empty it; whether no reader kept that from being done."""
+    import sqlite3
+
+    end = time.monotonic() + seconds
+    while True:
+        try:
+            busy = db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0]
+        except sqlite3.OperationalError:  # the save was done none the less; it stays to be done
+            busy = 1
+        if not busy:
+            return True
+        if time.monotonic() >= end:
+            return False
+        _pause()
+
+
+def _pause() -> None:
+    """Sleep for 1 to 5 ms: shorter costs work, longer makes waiting writers unlucky."""
+    time.sleep(0.001 + time.perf_counter_ns() % 997 / 997 * 0.004)
+
+
+def patiently(call: Callable[[], _T], path: str, timeout: float) -> _T:
+    """The result of ``call``, tried until no other writer is in its way.
+
+    SQLite's own waiting takes ever longer pauses, with which some of many writers starve.
+    """
+    import sqlite3
+
+    end = deadline(timeout)
+    while True:
+        try:
+            return call()
+        except sqlite3.OperationalError as error:
+            if error.sqlite_errorcode & 0xFF not in _BUSY:
+                raise
+        wait_until(end, path, timeout)
+
+
+def deadline(timeout: float) -> float:
+    """The moment at which waiting is to end."""
+    return time.monotonic() + timeout
+
+
+def pause_until(end: float) -> bool:
+    """A short pause; ``False``, without one, once it is over."""
+    if time.monotonic() >= end:
+        return False
+    _pause()
+    return True
+
+
+def wait_until(end: float, path: str, timeout: float) -> None:
+    """A short pause, or a ``TimeoutError`` once it is over."""
+    if not pause_until(end):
+        raise TimeoutError(
+            errno.ETIMEDOUT, f"another writer was not done with it within {timeout:g} s", path
+        )
+
+
+def meaning_of(error: BaseException, path: str) -> Exception | None:
+    """An error of SQLite as other stores raise it, naming ``path``; ``None`` for any other."""
+    import sqlite3
+
+    if isinstance(error, UnicodeDecodeError):  # of a message about a damaged name
+        return DamagedStoreError("names in it are damaged", path=path)
+    code = getattr(error, "sqlite_errorcode", None)
+    if not isinstance(error, sqlite3.Error) or code is None:
+        return None
+    if code & 0xFF in _DAMAGED:
+        return DamagedStoreError(f"SQLite says: {error}", path=path)
+    if code & 0xFF in _BUSY:
+        return TimeoutError(errno.ETIMEDOUT, str(error), path)
+    if code & 0xFF in _SYSTEM_ERRORS:
+        return OSError(_SYSTEM_ERRORS[code & 0xFF], str(error), path)
+    return None
+
+
+def _connection(target: str, mode: str) -> Connection:
+    import sqlite3
+
+    name = os.fsencode(target.replace(os.sep, "/"))
+    address = "".join(chr(byte) if byte in _SAFE_IN_ADDRESS else f"%{byte:02x}" for byte in name)
+    db = sqlite3.connect(
+        f"file:{address if address.startswith('/') else '/' + address}?mode={mode}",
+        uri=True,
+        timeout=0,
+        isolation_level=None,
+        check_same_thread=False,
+    )
+    db.text_factory = bytes
+    return db
+
+
+def _value(db: Connection, sql: str) -> Any:
+    return db.execute(sql).fetchone()[0]
+
+
+def _check(db: Connection, path: str, timeout: float) -> None:
+    """Refuse a file that is not a whole database of ours."""
+    import sqlite3
+
+    def read() -> tuple[Any, Any, list[Any], list[Any]]:
+        db.execute("BEGIN")
+        try:
+            return (
+                _value(db, "PRAGMA application_id"),
+                _value(db, "PRAGMA user_version"),
+                db.execute("SELECT sql FROM sqlite_master").fetchall(),
+                db.execute("PRAGMA quick_check(1)").fetchall(),
+            )
+        finally:
+            if db.in_transaction:
+                db.execute("ROLLBACK")
+
+    try:
+        application, format, found, problems = patiently(read, path, timeout)
+    except sqlite3.OperationalError as error:
+        if error.sqlite_errorcode & 0xFF != 1:
+            raise
+        raise DamagedStoreError(f"SQLite says: {error}", path=path) from None
+    if problems != [(b"ok",)]:
+        raise DamagedStoreError("SQLite finds it malformed", path=path)
+    if application != _APPLICATION:
+        raise DamagedStoreError("it is a database, but not one of memories", path=path)
+    if format != _FORMAT:
+        raise DamagedStoreError(f"its format is {format}, and must be {_FORMAT}", path=path)
+    if not {(statement.encode(),) for statement in _TABLES} <= set(found):
+        raise DamagedStoreError("its tables are not those of memories", path=path)
