@@ -6,7 +6,7 @@ in ``_core/saving.py``, best first in ``ranking.py``, filling a budget in ``cont
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from datetime import timedelta
 from functools import partial
@@ -24,7 +24,7 @@ from typing import (
     Unpack,
 )
 
-from ._basics.checks import check_callable, check_methods, check_str, plain_str
+from ._basics.checks import check_callable, check_methods, check_str
 from ._basics.numbers import whole_option
 from ._basics.times import duration_option, system_clock
 from ._core.changes import Change
@@ -55,9 +55,10 @@ from .entry import (
 )
 from .ranking import Fading, Hit, Ranking, best_matches, hits
 from .recall.protocol import RecallIndex
+from .recall.several import questions
 from .recall.words import WordIndex
 from .results import Compaction, LoadResult, Remembered, Stats
-from .stores.json_file import JsonFileStore
+from .stores import open_store
 from .stores.protocol import Store
 from .working import Working
 
@@ -149,13 +150,13 @@ class Memory:
 
     @classmethod
     def open(cls, path: str | PathLike[str], **options: Unpack[OpenOptions]) -> Self:
-        """A memory in the JSON file ``path``, saved after every change.
+        """A memory in the file ``path``, saved after every change: JSON, or SQLite for ``.db``.
 
         ``options`` are those of ``Memory``. A missing file is an empty memory; a damaged one is a
         ``DamagedStoreError`` and stays as it is.
         """
         options.setdefault("autosave", True)
-        return cls(store=JsonFileStore(path), **options)
+        return cls(store=open_store(path), **options)
 
     @property
     def tokenizer(self) -> Tokenizer:
@@ -228,11 +229,10 @@ class Memory:
         first, line, is_json = checked_line(f"{kind}:1", data)
         check_length(first, line, is_json, self._data_chars)
         known = Known.checked(importance, ttl, pinned, meta)
-        text = line.removeprefix(first)
 
         def add(change: Change) -> Remembered:
             key = self._contents.next_key(first[:-2])
-            return self._put(change, key, key + text, is_json, known)
+            return self._put(change, key, key + line.removeprefix(first), is_json, known)
 
         return self._saver.change(add)
 
@@ -415,7 +415,7 @@ class Memory:
 
     def recall(
         self,
-        query: str,
+        query: str | Sequence[str],
         *,
         limit: int | float = 5,
         where: Callable[[Match], object] | None = None,
@@ -426,21 +426,23 @@ class Memory:
         Ordered by ``relevance * (0.5 + worth / 2) + 0.05 * freshness``, ties newer first, where a
         ``half_life`` (that of the memory, or one for this call) makes old matches fade, to half of
         their score at most. ``where`` is asked best first, without a lock, until enough matches
-        have passed. Raises ``TypeError`` for a query that is not a ``str``.
+        have passed. A sequence of queries is a question and other words for it, which
+        count 0.7. Raises ``TypeError`` for any other query.
 
         >>> memory = Memory()
         >>> _ = memory.remember("user:name", "Jakub")
         >>> [match.data for match in memory.recall("What is my name?")]
         ['Jakub']
         """
-        query = plain_str("query", query)
+        asked = questions(query)
         check_callable("where", where, optional=True)
         count = whole_option(limit, "recall_limit", least=0, name="limit")
         fading = self._half_life if half_life is None else half_life_option(half_life)
-        return best_matches(self._saver.look(partial(self._find, query, fading)), count, where)
+        self._contents.prepare(asked)
+        return best_matches(self._saver.look(partial(self._find, asked, fading)), count, where)
 
-    def _find(self, query: str, half_life: float | None, now: int) -> list[Hit]:
-        answer, entries = self._contents.search(query), self._contents.entries
+    def _find(self, queries: tuple[str, ...], half_life: float | None, now: int) -> list[Hit]:
+        answer, entries = self._contents.search(queries), self._contents.entries
         fading = Fading(now, self._window, half_life)
         return hits(answer, entries.serials, entries.by_serial, fading)
 
@@ -448,7 +450,7 @@ class Memory:
         self,
         token_budget: float,
         *,
-        query: str | None = None,
+        query: str | Sequence[str] | None = None,
         tokenizer: Tokenizer | None = None,
         format: Format | None = None,
         separator: str = "\n",
@@ -477,7 +479,7 @@ class Memory:
         >>> context.text, context.tokens, context.left_out
         ('user:name: Jakub', 4, ('chat:1',))
         """
-        asked = None if query is None else plain_str("query", query)
+        asked = () if query is None else questions(query)
         for name, function in (("tokenizer", tokenizer), ("format", format), ("where", where)):
             check_callable(name, function, optional=True)
         fading = self._half_life if half_life is None else half_life_option(half_life)
@@ -485,9 +487,10 @@ class Memory:
         shown = plain_line if format is None else format
 
         def rank(now: int) -> Ranking:
-            found = [] if asked is None else self._find(asked, fading, now)
+            found = self._find(asked, fading, now) if asked else []
             return Ranking(self._contents.entries.oldest_first(now=now), found, now, self._window)
 
+        self._contents.prepare(asked)
         ranking = self._saver.look(rank)
         if where is not None:
             ranking = ranking.where(where)

@@ -1,52 +1,62 @@
-"""Several questions in one: a question, and other words for it."""
+"""A question and other words for it, and what an index prepares before any lock is taken."""
 
 from __future__ import annotations
 
+import threading
 from typing import Any
 
 import pytest
 
-from sentinel_memory.recall.several import best_of, questions
+from sentinel_memory import DamagedStoreError, Memory, WordIndex
+from support.clocks import FakeClock
 
 
-class Loud(str):
-    """A string that says something else than it has."""
-
-    __slots__ = ()
-
-    def __str__(self) -> str:
-        return "LOUD"
-
-
-def test_questions_are_one_string_or_a_sequence_of_them() -> None:
-    """As plain strings, whatever a subclass says of itself."""
-    assert questions("tea") == ("tea",)
-    assert questions(("tea", "milk")) == ("tea", "milk")
-    given = questions([Loud("tea"), Loud("milk")])
-    assert given == ("tea", "milk")
-    assert {type(one) for one in (*given, *questions(Loud("tea")))} == {str}
+def test_other_words_for_a_question_count_seven_tenths(clock: FakeClock) -> None:
+    memory = Memory(clock=clock)
+    memory.remember("a", "refund")
+    memory.remember("b", "money back")
+    found = memory.recall(["refund", "money back"])
+    assert [(match.key, match.relevance) for match in found] == [("a", 1.0), ("b", 0.7)]
+    assert memory.get_context(6, query=("refund", "money back")).text == "a: refund"
 
 
-@pytest.mark.parametrize(
-    "query", [None, 5, b"tea", [], (), [None], ["tea", b"x"], {"tea"}, {"tea": 1}, iter(["tea"])]
-)
-def test_anything_else_is_a_type_error(query: Any) -> None:
-    with pytest.raises(TypeError, match="query must be a str, or a sequence of at least one str"):
-        questions(query)
+@pytest.mark.parametrize("query", [[], (), 5, b"refund", {"refund"}, ["refund", 5]])
+def test_another_query_is_a_type_error(query: Any, clock: FakeClock) -> None:
+    memory = Memory(clock=clock)
+    with pytest.raises(TypeError, match="query must be a str"):
+        memory.recall(query)
+    with pytest.raises(TypeError, match="query must be a str"):
+        memory.get_context(10, query=query)
 
 
-def test_relevance_is_the_best_and_other_words_count_less() -> None:
-    assert best_of([{"a": 0.5, "b": 0.9}, {"a": 1.0, "c": 0.5}, {"b": 1.0, "c": 1.0}]) == {
-        "a": 0.7,
-        "b": 0.9,
-        "c": 0.7,
-    }
-    assert best_of([{"a": 2}]) == {"a": 2}  # checked where one answer always was
+def test_an_index_prepares_without_a_lock(clock: FakeClock) -> None:
+    """Another thread reads and writes meanwhile; what preparing raises reaches the caller."""
+
+    class Slow(WordIndex):
+        def prepare(self, query: str) -> None:
+            if query == "down":
+                raise OSError("no embedder")
+            thread = threading.Thread(target=memory.remember, args=("other", query), daemon=True)
+            thread.start()
+            thread.join(30)
+            assert not thread.is_alive()
+
+    memory = Memory(index=Slow(), clock=clock)
+    assert [match.key for match in memory.recall("tea")] == ["other"]
+    assert memory.get_context(100, query="coffee").text == "other: coffee"
+    with pytest.raises(OSError, match="no embedder"):
+        memory.recall("down")
 
 
-@pytest.mark.parametrize("wrong", [2, -0.1, "1", None, float("nan")])
-def test_each_answer_is_checked(wrong: Any) -> None:
-    with pytest.raises(ValueError, match="must be a number in"):
-        best_of([{"a": 0.5}, {"a": wrong}])
-    with pytest.raises(TypeError, match="must return a mapping"):
-        best_of([{"a": 0.5}, ["a"]])
+def test_a_state_that_no_save_could_write_is_refused(clock: FakeClock) -> None:
+    """With nothing changed: as a section, and as an entry that would be rejected."""
+    memory = Memory(clock=clock)
+    memory.remember("k", 1)
+    deep: list[Any] = []
+    for _ in range(250):
+        deep = [deep]
+    good = memory.to_state()
+    for state in ({**good, "notes": deep}, {**good, "entries": [{"key": "x", "data": deep}]}):
+        with pytest.raises(DamagedStoreError, match="levels"):
+            memory.restore(state)
+        assert memory.to_state() == good

@@ -13,6 +13,7 @@ from .._basics.numbers import DEFAULTS
 from ..document import RESERVED, Section
 from ..entry import Entry
 from ..recall.protocol import RecallIndex
+from ..recall.several import best_of
 from ..results import Compaction, Events, LoadResult
 from .changes import Change, Counters, Snapshot
 from .entries import EntrySet
@@ -68,9 +69,13 @@ class Contents:
 
     # Looking
 
-    def search(self, query: str) -> object:
-        """What the index answers to ``query``."""
-        return self._index.search(query)
+    def prepare(self, queries: Iterable[str]) -> None:
+        """Let the index do what takes long; no lock may be held."""
+        self._index.prepare(queries)
+
+    def search(self, queries: Iterable[str]) -> object:
+        """The answers of the index to some questions, as one."""
+        return best_of(self._index.search(query) for query in queries)
 
     @property
     def has_unknown_sections(self) -> bool:
@@ -183,8 +188,7 @@ class Contents:
         pruned = [entry for entry in asked if self.entries.get(entry.key) is entry]
         for entry in pruned:
             self._forget(change, entry.key)
-        if pruned:
-            self._tell(change)
+        self._tell(change)
         return tuple(pruned)
 
     def next_key(self, kind: str) -> str:

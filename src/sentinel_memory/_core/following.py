@@ -102,6 +102,13 @@ class FollowingIndex:
             del self._waiting[key]
         self._waiting.clear()  # also gives back the room that a load took
 
+    def prepare(self, queries: Iterable[str]) -> None:
+        """Let an index that has a ``prepare`` do what takes long, before any lock is taken."""
+        prepare = getattr(self._index, "prepare", None)
+        if prepare is not None:
+            for query in queries:
+                prepare(query)
+
     def search(self, query: str) -> object:
         """What the index answers, after it has taken what it has yet to take."""
         if self._waiting:

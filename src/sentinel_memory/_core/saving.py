@@ -32,8 +32,9 @@ from .._basics.forks import Forks
 from .._basics.numbers import finite_real
 from .._basics.times import LAST_EXPIRY
 from ..document import VERSION, Section, State
-from ..errors import StoreConflictError
+from ..errors import DamagedStoreError, StoreConflictError
 from ..results import Compaction, LoadResult
+from ..stores._codec import check_levels
 from ..stores.protocol import Store
 from .changes import Change, Snapshot
 from .contents import Contents
@@ -216,6 +217,10 @@ class Saver:
     def restore(self, state: State) -> LoadResult:
         """Replace the contents by ``state``; never saves."""
         now = self.now()
+        try:
+            check_levels(state)  # what no save could write is refused
+        except (ValueError, RecursionError) as error:
+            raise DamagedStoreError(str(error)) from None
         document = read_document(state)
         replace = partial(self._contents.replace, document, Change(now))
         return self._alone(lambda: self._arrange(replace), inside=self._enter())
