@@ -86,7 +86,7 @@ def test_a_question_without_words_finds_nothing(query: str, clock: FakeClock) ->
     assert memory.get_context(99, query=query).text == "a: apple 🙂"
 
 
-@pytest.mark.parametrize("query", [None, 5, b"tea", ["tea"]])
+@pytest.mark.parametrize("query", [None, 5, b"tea", ["tea", 5]])
 def test_a_question_that_is_not_a_str_is_a_type_error(query: Any) -> None:
     with pytest.raises(TypeError, match="query must be a str"):
         Memory().recall(query)

@@ -17,7 +17,7 @@ def test_other_words_for_a_question_count_seven_tenths(clock: FakeClock) -> None
     memory.remember("b", "money back")
     found = memory.recall(["refund", "money back"])
     assert [(match.key, match.relevance) for match in found] == [("a", 1.0), ("b", 0.7)]
-    assert memory.get_context(6, query=("refund", "money back")).text == "a: refund"
+    assert memory.get_context(3, query=("refund", "money back")).text == "a: refund"
 
 
 @pytest.mark.parametrize("query", [[], (), 5, b"refund", {"refund"}, ["refund", 5]])
