@@ -385,6 +385,34 @@ def test_what_changes_while_it_is_embedded_does_not_get_the_old_vector(change: s
         assert set(index.search("hills")) == {"a", "b"}
 
 
+def test_the_first_entry_that_comes_between_prepare_and_search_is_not_embedded_there() -> None:
+    """The memory holds its lock during a search; the next question finds the entry."""
+    embed = Embedder()
+    index = EmbeddingIndex(embed)
+    index.prepare("waves")
+    index.add(entry("a", "sea"))
+    assert index.search("waves") == {}
+    assert embed.asked == []
+    index.prepare("waves")
+    assert index.search("waves") == {"a": 1.0}
+    assert embed.asked == [["a: sea"], ["waves"]]
+
+
+def test_a_question_to_an_empty_index_hides_nothing_from_later_ones() -> None:
+    """Searched or never searched, with ``prepare`` or without it the next time."""
+    embed = Embedder()
+    index = EmbeddingIndex(embed)
+    index.prepare("waves")
+    assert index.search("waves") == {}
+    index.add(entry("a", "sea"))
+    assert index.search("waves") == {"a": 1.0}
+    index.discard("a")
+    index.prepare("waves")
+    index.add(entry("a", "sea"))
+    index.prepare("waves")
+    assert index.search("waves") == {"a": 1.0}
+
+
 def test_two_questions_prepared_at_once_keep_their_own_vectors() -> None:
     index = filled(Embedder({**VECTORS, "peaks": [-4, 3]}))
     index.prepare("waves")

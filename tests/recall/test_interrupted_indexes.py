@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+import random
 import sys
 import types
 from collections.abc import Callable
@@ -105,3 +107,91 @@ def test_a_repair_may_be_interrupted_too(kind: type[Any]) -> None:
             index.discard("chat:1")
             index.add(ENTRIES[0])
             assert [index.search(query) for query in QUERIES] == expected
+
+
+# Forgotten text. Each key, speaker and word below contains "quartz"; what stays does not.
+
+
+def texts_in(thing: object) -> set[str]:
+    """Every string that an object refers to, directly or not; code is left out."""
+    found: set[str] = set()
+    seen: set[int] = set()
+    todo: list[Any] = [thing]
+    while todo:
+        one = todo.pop()
+        if id(one) in seen or isinstance(one, type | types.ModuleType | types.FunctionType):
+            continue
+        seen.add(id(one))
+        if isinstance(one, str):
+            found.add(one)
+        todo.extend(gc.get_referents(one))
+    return found
+
+
+def change(index: Any, draw: random.Random, live: dict[str, Entry]) -> None:
+    """Add or discard, often interrupted and then made again, as a memory does."""
+    key = f"quartz:{draw.randrange(8)}"
+    words = " ".join(f"quartz{draw.randrange(6)}" for _ in range(2))
+    text = draw.choice(["", f"Quartz{draw.randrange(3)}: "]) + f"common {words}"
+    new = entry(key, text, draw.randrange(5))
+    adding = draw.random() < 0.7
+    call = partial(index.add, new) if adding else partial(index.discard, key)
+    if interrupted_at(draw.randrange(1, 120), call):
+        if draw.random() < 0.5:
+            index.search("quartz1 common")
+        call()
+    live.pop(key, None)
+    if adding:
+        live[key] = new
+
+
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("kind", [WordIndex, ConversationIndex])
+def test_an_index_that_was_interrupted_many_times_equals_a_new_one(
+    kind: type[Any], seed: int
+) -> None:
+    """To the last bit, after each of many changes, whatever the clock did."""
+    index, draw = kind(), random.Random(seed)
+    live: dict[str, Entry] = {}
+    for _ in range(150):
+        change(index, draw, live)
+        fresh = kind()
+        for one in live.values():
+            fresh.add(one)
+        for query in ("quartz1 quartz2", "quartz3 common quartz"):
+            assert index.search(query) == fresh.search(query)
+
+
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("kind", [WordIndex, ConversationIndex])
+def test_no_word_outlives_its_entry_whatever_was_interrupted(kind: type[Any], seed: int) -> None:
+    """Neither in lists that an entry which stays shares, nor when everything is forgotten."""
+    index, draw = kind(), random.Random(seed)
+    index.add(entry("stays:1", "common"))
+    live: dict[str, Entry] = {}
+    for _ in range(150):
+        change(index, draw, live)
+    assert any("quartz" in text for text in texts_in(index))
+    for number in range(8):
+        discard = partial(index.discard, f"quartz:{number}")
+        if interrupted_at(draw.randrange(1, 60), discard):
+            discard()
+    assert not [text for text in texts_in(index) if "quartz" in text]
+    assert index.search("common")
+    index.discard("stays:1")
+    assert not [text for text in texts_in(index) if "common" in text or "stay" in text]
+
+
+@pytest.mark.parametrize("others", range(1, 6))
+@pytest.mark.parametrize("kind", [WordIndex, ConversationIndex])
+def test_no_word_outlives_its_entry_in_lists_that_others_share(
+    kind: type[Any], others: int
+) -> None:
+    """Also without an interruption: a shared list keeps its gone members for a while."""
+    index = kind()
+    for number in range(others):
+        index.add(entry(f"stays:{number}", "common"))
+    index.add(entry("quartz:9", "Quartz: quartz common"))
+    index.discard("quartz:9")
+    assert not [text for text in texts_in(index) if "quartz" in text]
+    assert len(index.search("common")) == others

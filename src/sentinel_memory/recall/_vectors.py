@@ -84,7 +84,8 @@ class Vectors:
         self._batch = batch
         self._shown = shown  # what of a text the embedder gets to see
         self._numbers = count()
-        self._prepared: dict[int, tuple[str, Vector]] = {}
+        # Of each question its vector, or None where no entry was there that would need one.
+        self._prepared: dict[int, tuple[str, Vector | None]] = {}
         self._holders: dict[str, _Holder] = {}
 
     def add(self, key: str, text: str) -> None:
@@ -105,13 +106,14 @@ class Vectors:
 
         Raises what the embedder raises for the question, or for everything.
         """
-        if not self._holders or not query.strip():
+        if not query.strip():
+            return
+        if not self._holders:
+            self._keep(query, None)
             return
         ask = partial(self._asked, query)
         asked = _Preparation(self._embed_texts, ask, self._batch).run(self._holders.copy())
-        self._prepared[next(self._numbers)] = query, asked.vector
-        for number in list(self._prepared)[:-_MOST_PREPARED]:
-            self._prepared.pop(number, None)
+        self._keep(query, asked.vector)
         if asked.refused:
             warnings.warn(_told(asked.refused), RuntimeWarning, stacklevel=3)
 
@@ -121,12 +123,12 @@ class Vectors:
         If the question was prepared, the embedder is not asked: entries that came since then, or
         that another thread is still embedding, are left out this time.
         """
-        if not self._holders or not query.strip():
+        if not query.strip():
             return
-        asked = self._take_prepared(query)
-        if asked is None:
+        found, asked = self._take_prepared(query)
+        if not found and self._holders:
             self.prepare(query)
-            asked = self._take_prepared(query)
+            _, asked = self._take_prepared(query)
         if asked is None:
             return
         numbers = list(asked)
@@ -137,12 +139,24 @@ class Vectors:
                     raise _wrong_sizes({len(vector), len(asked)})
                 yield key, dot(numbers, vector)
 
-    def _take_prepared(self, query: str) -> Vector | None:
+    def _keep(self, query: str, vector: Vector | None) -> None:
+        self._prepared[next(self._numbers)] = query, vector
+        for number in list(self._prepared)[:-_MOST_PREPARED]:
+            self._prepared.pop(number, None)
+
+    def _take_prepared(self, query: str) -> tuple[bool, Vector | None]:
+        """Whether the question was prepared, and its vector.
+
+        A vector goes before ``None``, which another thread may have left for the same question.
+        """
+        found = False
         for number, (text, vector) in self._prepared.copy().items():
             if text == query:
                 self._prepared.pop(number, None)
-                return vector
-        return None
+                found = True
+                if vector is not None:
+                    return found, vector
+        return found, None
 
     def _embed_texts(self, texts: list[str]) -> list[_Answer]:
         answers = _answered(self._embed, [self._shown(text) for text in texts])

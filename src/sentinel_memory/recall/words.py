@@ -71,6 +71,7 @@ class WordIndex:
         member = self._members.pop(key)
         member.key = ""
         self._postings.lose(member.lists)
+        member.lists = ()  # lists that others share keep the member, which must lead to no word
         self._half_made = False
 
     def search(self, query: str, /) -> Mapping[str, float]:
