@@ -8,6 +8,7 @@ from collections.abc import Callable
 from operator import attrgetter
 from typing import Any, Final, NamedTuple, NoReturn, Self
 
+from ._basics.checks import plain_str
 from ._basics.numbers import in_unit_interval
 from ._basics.plain import check_text, dump_json, load_json, plain
 from ._basics.times import epoch_milliseconds, is_live
@@ -435,9 +436,7 @@ def same_data(entry: Entry, line: str, is_json: bool) -> bool:
 
 def check_key(key: object) -> str:
     """``key`` as a plain ``str``, or a ``TypeError``."""
-    if not isinstance(key, str):
-        raise TypeError(f"key must be a str, not {type(key).__name__}")
-    return str.__str__(key)
+    return plain_str("key", key)
 
 
 def new_entry(

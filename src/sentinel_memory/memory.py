@@ -25,7 +25,7 @@ from typing import (
 )
 
 from ._basics.checks import check_callable, check_methods, check_str
-from ._basics.numbers import whole_option
+from ._basics.numbers import optional_count, whole_option
 from ._basics.times import duration_option, system_clock
 from ._core.changes import Change
 from ._core.contents import Contents
@@ -37,7 +37,6 @@ from ._core.options import (
     check_parts,
     half_life_option,
     limits_option,
-    optional_count,
     plain_entries,
     refuse_positional,
 )

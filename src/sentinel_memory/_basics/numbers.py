@@ -21,6 +21,7 @@ __all__ = [
     "IgnoredValueWarning",
     "finite_real",
     "in_unit_interval",
+    "optional_count",
     "warn_ignored",
     "whole",
     "whole_option",
@@ -97,6 +98,14 @@ def whole_option(value: object, default: str, *, least: int, name: str = "") -> 
         wanted = f"a whole number of at least {least}"
         warn_ignored(name or default, value, wanted, f"the default, {used},")
     return used
+
+
+def optional_count(name: str, value: object, instead: str) -> int | None:
+    """A whole number of at least 1, or with a warning ``None``."""
+    found = whole(value, 0, least=1)
+    if not found and value is not None:
+        warn_ignored(name, value, "a whole number of at least 1", instead)
+    return found or None
 
 
 def warn_ignored(name: str, value: object, wanted: str, instead: str) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import sys
 import time
 from datetime import timedelta
 from typing import Final
@@ -18,6 +19,7 @@ __all__ = [
     "is_live",
     "milliseconds",
     "system_clock",
+    "waiting_option",
 ]
 
 DURATION: Final = "a number of seconds above 0 or a timedelta"
@@ -81,3 +83,17 @@ def epoch_milliseconds(value: object, what: str) -> int:
     except OverflowError:
         pass
     raise ValueError(f"{what} must be a finite number of milliseconds")
+
+
+def waiting_option(value: object, name: str, default: float) -> float:
+    """A time to wait, in seconds of at least 0, or with a warning the default."""
+    number = finite_real(value.total_seconds() if isinstance(value, timedelta) else value)
+    if number is None or number < 0:
+        if value is not None:
+            wanted = "0 or more seconds, or a timedelta"
+            warn_ignored(name, value, wanted, f"the default, {default:g} s,")
+        return default
+    try:
+        return float(number)
+    except OverflowError:
+        return sys.float_info.max

@@ -119,6 +119,21 @@ class Contents:
         entry = make(former if is_live else None)
         if entry.pinned:
             self._need_room_for_pin(entry, change.now)
+        self._take_in(former, entry)
+        if entry.repeats > 1:
+            change.repeated.append(entry)
+        elif former is not None:
+            change.removed.append(("replaced" if is_live else "expired", former))
+        self._compact_if_over(change)
+        self._tell(change)
+        self.half_made = False
+        return entry
+
+    def _take_in(self, former: Entry | None, entry: Entry) -> None:
+        """Put ``entry`` in place of ``former``; the caller ends the change.
+
+        If the index refuses the entry, nothing changes.
+        """
         self.half_made = True
         try:
             self._index.exchange(former, entry)
@@ -128,15 +143,7 @@ class Contents:
         self.changes += 1
         self.entries.put(entry)
         self._index.done()
-        if entry.repeats > 1:
-            change.repeated.append(entry)
-        elif former is not None:
-            change.removed.append(("replaced" if is_live else "expired", former))
         self._note_number(entry)
-        self._compact_if_over(change)
-        self._tell(change)
-        self.half_made = False
-        return entry
 
     def amend(self, change: Change, key: str, make: Callable[[Entry], Entry]) -> Entry | None:
         """Put ``make(entry)`` in place of the live entry of that key; ``None`` if there is none.
@@ -164,16 +171,7 @@ class Contents:
             former = self.entries.get(entry.key)
             if not entry.is_live(change.now) or (former and former.is_live(change.now)):
                 continue
-            self.half_made = True
-            try:
-                self._index.exchange(former, entry)
-            except BaseException:
-                self.half_made = not self._index.is_whole
-                raise
-            self.changes += 1
-            self.entries.put(entry)
-            self._index.done()
-            self._note_number(entry)
+            self._take_in(former, entry)
             self.half_made = False
             added.append(entry)
         if added:
@@ -437,8 +435,10 @@ class Contents:
 
     def _tell(self, change: Change) -> None:
         """Tell the sections that observe, before the change is saved."""
+        if not (change.removed or change.compactions or change.repeated):
+            return
         observers = [section for section in self.sections.values() if hasattr(section, "observe")]
-        if observers and (change.removed or change.compactions or change.repeated):
+        if observers:
             events = Events(tuple(change.removed), change.compactions, tuple(change.repeated))
             for section in observers:
                 section.observe(events, now=change.now)

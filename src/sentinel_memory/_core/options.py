@@ -8,7 +8,7 @@ from datetime import timedelta
 from typing import Any, NamedTuple, TypeAlias, TypedDict
 
 from .._basics.checks import check_callable, check_methods, check_str
-from .._basics.numbers import DEFAULTS, in_unit_interval, warn_ignored, whole
+from .._basics.numbers import DEFAULTS, in_unit_interval, optional_count, warn_ignored
 from .._basics.plain import dump_json
 from .._basics.times import DURATION, expiry, milliseconds
 from ..context.pack import Tokenizer
@@ -24,7 +24,6 @@ __all__ = [
     "check_parts",
     "half_life_option",
     "limits_option",
-    "optional_count",
     "plain_entries",
     "refuse_positional",
 ]
@@ -122,14 +121,6 @@ def half_life_option(value: object) -> float | None:
     if found is None:
         warn_ignored("half_life", value, DURATION, "no fading")
     return None if found is None or math.isinf(found) else found
-
-
-def optional_count(name: str, value: object, instead: str) -> int | None:
-    """A whole number of at least 1, or with a warning ``None``."""
-    found = whole(value, 0, least=1)
-    if not found and value is not None:
-        warn_ignored(name, value, "a whole number of at least 1", instead)
-    return found or None
 
 
 def limits_option(value: object) -> dict[str, int] | None:

@@ -333,7 +333,7 @@ class Saver:
             self._save(now)
 
     def _save_what_waited(self, now: int) -> None:
-        if self._autosaves and self._contents.changes != self._saved:
+        if self._autosaves and self._is_unsaved():
             self._autosave(now)
 
     def _save(self, now: int) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import sys
 import threading
 from collections.abc import Callable, Hashable, Iterator
 from contextlib import AbstractContextManager, contextmanager
@@ -13,7 +12,8 @@ from weakref import ref
 
 from .._basics.callers import warn_caller
 from .._basics.forks import Forks
-from .._basics.numbers import finite_real, warn_ignored, whole
+from .._basics.numbers import optional_count
+from .._basics.times import waiting_option
 from ..document import State, shape_problem
 from ..errors import AlteredStoreWarning, DamagedStoreError, StoreConflictError
 from . import _codec, _files, _locks, _paths, _turns
@@ -78,9 +78,9 @@ class JsonFileStore:
         max_bytes: int | None = None,
     ) -> None:
         self._path: Final = _paths.absolute(path)
-        self._timeout: Final = _seconds(lock_timeout)
+        self._timeout: Final = waiting_option(lock_timeout, "lock_timeout", _LOCK_TIMEOUT)
         self._locks: Final = bool(locks)
-        self._most: Final = _count(max_bytes)
+        self._most: Final = optional_count("max_bytes", max_bytes, "no bound")
         self._known: _Fingerprint | None = None  # of what may be overwritten
         self._coming: _Fingerprint | None = None  # of what a save that failed may have left
         self._settled: tuple[int, ...] | None = None  # the file in which that was last seen
@@ -347,28 +347,6 @@ def _fingerprint(data: bytes) -> _Fingerprint:
     Times and inode numbers would not do: both repeat, and files are also edited in place.
     """
     return len(data), hash(data)
-
-
-def _seconds(value: object) -> float:
-    """A ``lock_timeout`` in seconds, or the default, with a warning if it is not a duration."""
-    number = finite_real(value.total_seconds() if isinstance(value, timedelta) else value)
-    if number is None or number < 0:
-        if value is not None:
-            wanted = "0 or more seconds, or a timedelta"
-            warn_ignored("lock_timeout", value, wanted, f"the default, {_LOCK_TIMEOUT:g} s,")
-        return _LOCK_TIMEOUT
-    try:
-        return float(number)
-    except OverflowError:
-        return sys.float_info.max
-
-
-def _count(value: object) -> int | None:
-    """A ``max_bytes``, or no bound, with a warning if it is not a count."""
-    count = whole(value, 0, least=1)
-    if not count and value is not None:
-        warn_ignored("max_bytes", value, "a whole number of at least 1", "no bound")
-    return count or None
 
 
 def _made_again(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import sys
 import threading
 from collections.abc import Callable
 from contextlib import AbstractContextManager, suppress
@@ -12,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from weakref import WeakValueDictionary, finalize, ref
 
 from .._basics.forks import Forks
-from .._basics.numbers import finite_real, warn_ignored
+from .._basics.times import waiting_option
 from ..document import State
 from ..errors import DamagedStoreError, StoreConflictError
 from . import _database, _files, _paths, _rows
@@ -107,7 +106,7 @@ class SQLiteStore:
     ) -> None:
         self._path: Final = _paths.absolute(path)
         self._name: Final = _rows.checked_name(name)
-        self._timeout: Final = _seconds(timeout)
+        self._timeout: Final = waiting_option(timeout, "timeout", _TIMEOUT)
         self._table: Final = Table(self._name, self._path)
         self._known: str | None = None  # the token of what may be overwritten
         self._coming: str | None = None  # that of what a save that failed may have left
@@ -513,20 +512,6 @@ def _close_own(db: Connection, process: int) -> None:
         _database.close(db)
     else:
         _database.leave(db)
-
-
-def _seconds(value: object) -> float:
-    """A ``timeout`` in seconds, or the default, with a warning if it is not a duration."""
-    number = finite_real(value.total_seconds() if isinstance(value, timedelta) else value)
-    if number is None or number < 0:
-        if value is not None:
-            wanted = "0 or more seconds, or a timedelta"
-            warn_ignored("timeout", value, wanted, f"the default, {_TIMEOUT:g} s,")
-        return _TIMEOUT
-    try:
-        return float(number)
-    except OverflowError:
-        return sys.float_info.max
 
 
 def _made_again(kind: type[SQLiteStore], path: str, name: str, timeout: float) -> SQLiteStore:
