@@ -9,9 +9,10 @@ from types import ModuleType
 
 import pytest
 
+import sentinel_memory
 from sentinel_memory import agent
 
-SOURCE = Path(__file__).parents[2] / "src"
+PACKAGE = Path(sentinel_memory.__file__).parent
 
 
 def test_every_name_is_there_and_documented() -> None:
@@ -27,7 +28,7 @@ def test_every_name_is_there_and_documented() -> None:
 
 def test_a_function_stays_what_it_is_when_its_module_is_imported() -> None:
     code = (
-        f"import sys; sys.path.insert(0, {str(SOURCE)!r})\n"
+        f"import sys; sys.path.insert(0, {str(PACKAGE.parent)!r})\n"
         "import sentinel_memory\n"
         "assert not [name for name in sys.modules if name.startswith('sentinel_memory.agent')]\n"
         "import sentinel_memory.agent.near, sentinel_memory.agent.evidence\n"

@@ -22,8 +22,6 @@ from sentinel_memory.agent import Archive, ArchiveDamagedError
 from sentinel_memory.results import Compaction
 from support.clocks import FakeClock
 
-SOURCE = Path(__file__).parents[2] / "src"
-
 
 def filled(archive: Archive, clock: FakeClock, count: int = 4) -> Memory:
     memory = Memory(limit=1, on_evict=archive, clock=clock)
@@ -332,7 +330,6 @@ def run(code: str, *arguments: str) -> subprocess.CompletedProcess[str]:
         [sys.executable, "-c", code, *arguments],
         capture_output=True,
         text=True,
-        env={**os.environ, "PYTHONPATH": str(SOURCE)},
         check=False,
         timeout=60,
     )
