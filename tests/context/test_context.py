@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 import zlib
 from collections.abc import Iterator
+from decimal import Decimal
 from typing import Any
 
 import pytest
@@ -213,6 +214,8 @@ def test_any_other_number_is_a_budget(budget: Any, clock: FakeClock) -> None:
         (float("nan"), "returned nan"),
         (float("inf"), "returned inf"),
         (-1, "returned -1"),
+        (10**400, "a number of hundreds of digits"),
+        (Decimal(3), "an object of type Decimal"),
         ("5", "a str of 1 characters"),
     ],
 )
@@ -256,3 +259,50 @@ def test_what_a_callback_raises_reaches_the_caller(place: str, clock: FakeClock)
     with pytest.raises(KeyError, match="broken"):
         memory.get_context(5, **{place: failing})  # type: ignore[arg-type]
     assert memory.get_context(5).text == "a: 1"
+
+
+class Lying(str):
+    """A text that says of itself whatever would bring a context over its budget."""
+
+    def __len__(self) -> int:
+        return 0
+
+    def __str__(self) -> str:
+        return "s" * 500
+
+    def __add__(self, other: str) -> str:
+        return "a" * 500
+
+    def __radd__(self, other: str) -> str:
+        return "r" * 500
+
+    def join(self, texts: Any) -> str:
+        return "j" * 500
+
+    def isascii(self) -> bool:
+        return True
+
+
+@pytest.mark.parametrize("name", ["the estimate", *ODD])
+def test_separator_header_and_lines_are_plain_text_whatever_they_say(
+    name: str, clock: FakeClock
+) -> None:
+    """The text is that of plain strings, of the plain type, and is itself counted."""
+    count = estimate_tokens if name == "the estimate" else ODD[name]
+    memory = Memory(clock=clock)
+    for number in range(8):
+        memory.remember(f"k{number}", "word " * number)
+    for budget in (0, 3, 10, 25, 40, 80, 1_000):
+        context = memory.get_context(
+            budget,
+            tokenizer=count,
+            separator=Lying("<br>"),
+            header=Lying("Known:"),
+            format=lambda entry: Lying(entry.line),
+        )
+        plain = memory.get_context(budget, tokenizer=count, separator="<br>", header="Known:")
+        assert type(context.text) is str
+        assert context.text == plain.text
+        assert context.left_out == plain.left_out
+        assert context.tokens == count(context.text)
+        assert context.tokens <= budget or not context.text
