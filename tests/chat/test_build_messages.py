@@ -15,7 +15,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sentinel_memory import IgnoredValueWarning, Memory, estimate_tokens
+from sentinel_memory import Entry, IgnoredValueWarning, Memory, estimate_tokens
 from sentinel_memory.chat.messages import (
     MEMORY_FENCE,
     MEMORY_LABEL,
@@ -523,6 +523,54 @@ def test_the_memories_that_answer_come_first() -> None:
     prompt = build_messages(memory, empty, "my allergy", token_budget=tight)
     assert "- user:allergy: peanuts" in block_of(prompt)
     assert "user:allergy" not in prompt.left_out
+
+
+@pytest.mark.parametrize("alternate", [False, True])
+@pytest.mark.parametrize("count", [len, words, by_square_root, seams], ids=lambda it: it.__name__)
+def test_memories_for_which_where_is_false_count_as_not_there(
+    count: Count, alternate: bool
+) -> None:
+    memory, transcript = conversation()
+    memory.remember("user:secret", "a pinned one", pinned=True)
+    everything = len(memory)
+    asked: list[str] = []
+
+    def public(entry: Entry) -> bool:
+        memory.remember("seen", entry.key, importance=0.0)  # without a lock, so it may write
+        asked.append(entry.key)
+        return entry.kind == "user" and not entry.pinned
+
+    prompt = build_messages(
+        memory,
+        transcript,
+        NEWEST,
+        token_budget=900,
+        tokenizer=count,
+        alternate=alternate,
+        where=public,
+    )
+    shown = [entry.key for entry in prompt.entries]
+    assert shown
+    assert {key.partition(":")[0] for key in [*shown, *prompt.left_out]} == {"user"}
+    assert "user:secret" not in [*shown, *prompt.left_out]
+    assert [row.entry.kind for row in prompt.context.explain()] == ["user"] * len(
+        [*shown, *prompt.left_out]
+    )
+    unchanged = [key for key in asked if key != "seen"]
+    assert len(unchanged) == len(set(unchanged)) == everything
+
+
+def test_an_exception_of_where_reaches_the_caller() -> None:
+    memory, transcript = conversation()
+
+    def fails(entry: Entry) -> bool:
+        raise LookupError(entry.key)
+
+    with pytest.raises(LookupError, match="user:"):
+        build_messages(memory, transcript, NEWEST, token_budget=900, where=fails)
+    wrong: Any = "user"
+    with pytest.raises(TypeError, match="where must be callable, not str"):
+        build_messages(memory, transcript, NEWEST, token_budget=900, where=wrong)
 
 
 def test_the_same_is_sent_in_the_same_circumstances() -> None:

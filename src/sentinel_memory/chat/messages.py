@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
@@ -117,6 +117,7 @@ def build_messages(
     per_message_overhead: float = 0,
     alternate: bool = False,
     label: str = MEMORY_LABEL,
+    where: Callable[[Entry], object] | None = None,
 ) -> Prompt:
     """The messages for the newest ``user_text``, of at most ``token_budget`` tokens together.
 
@@ -127,7 +128,8 @@ def build_messages(
        ``memory_budget`` tokens, between the marks ``MEMORY_FENCE`` and after ``label``, which says
        that they are data (default: ``MEMORY_LABEL``; give it in the language of your users). The
        role is ``user``: memories are what people wrote, and must not speak with the authority of
-       the instructions;
+       the instructions. An entry for which ``where`` is false counts as not there; each is asked
+       about once, without a lock;
     3. the newest turns of ``transcript`` that fit, without a gap, oldest first. A turn that does
        not fit with its tool messages stands without them;
     4. ``user_text``, always.
@@ -178,6 +180,7 @@ def build_messages(
     instructions = checked_text("instructions", instructions, empty=True)
     header = _header(label)
     check_callable("tokenizer", tokenizer, optional=True)
+    check_callable("where", where, optional=True)
     count = _Count(memory.tokenizer if tokenizer is None else tokenizer, per_message_overhead)
     budget = _budget("token_budget", token_budget)
     at_most = None if memory_budget is None else _budget("memory_budget", memory_budget)
@@ -196,7 +199,8 @@ def build_messages(
         spare = _difference(room, [part for forms in turns for part in forms[0].parts])
         at_most = max(room // 2 if isinstance(room, int) else room / 2, spare)
     layout = (_InFront if alternate else _Apart)(count, system, newest)
-    context, block = _memories(memory, user_text, header, min(room, at_most), layout)
+    choice = _Choice(memory, user_text, header, count.tokenizer, where)
+    context, block = _memories(choice, min(room, at_most), layout)
     messages, tokens, used = layout.filled(block, turns, budget)
     return Prompt(messages, tokens, used, context)
 
@@ -392,15 +396,51 @@ class _InFront:
         return _Measured([*self.system.messages, *messages], [*self.system.parts, *parts])
 
 
-def _memories(
-    memory: Memory, query: str, header: str, room: float, layout: _Apart | _InFront
-) -> tuple[Context, str]:
+class _Choice:
+    """The memory's choice of entries for one prompt, to be asked for with one limit after another.
+
+    ``where`` is asked about each entry once, however many limits are tried.
+    """
+
+    def __init__(
+        self,
+        memory: Memory,
+        query: str,
+        header: str,
+        tokenizer: Tokenizer,
+        where: Callable[[Entry], object] | None,
+    ) -> None:
+        self._memory, self._query, self._header = memory, query, header
+        self._tokenizer, self._where = tokenizer, where
+        self._answers: dict[str, tuple[Entry, bool]] = {}
+
+    def within(self, limit: float) -> Context:
+        """The context of at most ``limit`` tokens, closing mark apart."""
+        # The separator begins every line, the first one too: it also joins the header to it.
+        return self._memory.get_context(
+            limit,
+            query=self._query,
+            tokenizer=self._tokenizer,
+            format=memory_line,
+            header=self._header,
+            separator="\n- ",
+            where=None if self._where is None else self._passes,
+        )
+
+    def _passes(self, entry: Entry) -> bool:
+        asked, answer = self._answers.get(entry.key, (None, False))
+        if asked is not entry and self._where is not None:
+            answer = bool(self._where(entry))
+            self._answers[entry.key] = (entry, answer)
+        return answer
+
+
+def _memories(choice: _Choice, room: float, layout: _Apart | _InFront) -> tuple[Context, str]:
     """The memories that cost at most ``room``, and their text with all that is around them."""
     end = f"\n{MEMORY_FENCE[1]}"
-    tokenizer = layout.count.tokenizer
     limit = _difference(room, layout.end_cost(end))
     while limit > 0:
-        context = _context(memory, query, header, limit, tokenizer)
+        context = choice.within(limit)
         if not context.entries:
             return context, ""
         block = context.text + end
@@ -409,22 +449,7 @@ def _memories(
             return context, block
         # The tokenizer takes more for the joined text than for its two parts: leave out a little.
         limit = min(limit, context.tokens) - max(over, 1)
-    context = _context(memory, query, header, 0, tokenizer)
-    return _without_entries(context, layout.count), ""
-
-
-def _context(
-    memory: Memory, query: str, header: str, limit: float, tokenizer: Tokenizer
-) -> Context:
-    # The separator begins every line, the first one too: it also joins the header to it.
-    return memory.get_context(
-        limit,
-        query=query,
-        tokenizer=tokenizer,
-        format=memory_line,
-        header=header,
-        separator="\n- ",
-    )
+    return _without_entries(choice.within(0), layout.count), ""
 
 
 def _without_entries(context: Context, count: _Count) -> Context:
