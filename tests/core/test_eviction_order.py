@@ -249,3 +249,71 @@ def test_many_random_histories_agree_with_a_minimum_over_all() -> None:
             expected = model.remember(key, number, importance, None, now)
             gone = None if done is None else [entry.key for entry in done.evicted]
             assert gone == (None if expected is None else expected[1])
+
+
+@given(
+    st.sampled_from([1.0, WINDOW, 86_400_000.0]),
+    st.lists(st.sampled_from([0, 0, 1, 5, 500, 2_000, -300]), max_size=60),
+    st.randoms(use_true_random=False),
+)
+def test_items_that_change_their_weight_to_and_fro_are_in_their_place(
+    window: float, steps: list[int], choice: random.Random
+) -> None:
+    """Compared with a minimum over all; a weight of ``None`` is a pin, which never goes."""
+    weights = [0.1, 0.3, 0.5, 0.7, 0.9, None]
+    items: dict[int, tuple[float | None, int]] = {}
+    order = EvictionOrder(items, window)
+    now = 0
+    for serial, step in enumerate(steps):
+        now += step
+        what = choice.random()
+        if what < 0.4 or not items:
+            items[serial] = choice.choice(weights), now
+        else:
+            serial = choice.choice(list(items))
+            weight, updated = items[serial]
+            if what > 0.9:
+                del items[serial]
+                order.discard(serial, weight)
+            elif weight is not None:
+                order.leave(serial, weight)
+            if serial in items:
+                items[serial] = choice.choice(weights), updated
+        if serial in items and (weight := items[serial][0]) is not None:
+            order.add(serial, weight, items[serial][1])
+        expected = min(
+            (
+                (retention.retention(weight, updated, now=now, window=window), updated, serial)
+                for serial, (weight, updated) in items.items()
+                if weight is not None
+            ),
+            default=(0, 0, None),
+        )
+        assert order.first_to_go(now=now) == expected[-1]
+
+
+def test_an_entry_that_gained_importance_is_not_evicted_for_what_it_was() -> None:
+    clock = FakeClock()
+    memory = Memory(limit=2, recency_window=1, clock=clock)
+    memory.remember("settled", 1, importance=0.5)
+    memory.remember("other", 1, importance=0.7)
+    clock.tick(10)
+    memory.remember("low", 1, importance=0.1)
+    clock.tick(10)
+    memory.update("settled", importance=0.9)
+    compaction = memory.remember("new", 1, importance=0.95).compaction
+    assert compaction is not None
+    assert [entry.key for entry in compaction.evicted] == ["other"]
+
+
+def test_a_weight_that_goes_to_and_fro_fills_no_heap() -> None:
+    living = dict.fromkeys(range(5))
+    order = EvictionOrder(living, WINDOW)
+    for serial in living:
+        order.add(serial, 0.5, serial)
+    for now in range(1_000):
+        for former, weight in ((0.5, 0.7), (0.7, 0.5)):
+            order.leave(2, former)
+            order.add(2, weight, 2)
+            assert order.first_to_go(now=now) == 0
+    assert order.sizes()["longest heap"] <= 2 * len(living) + 9

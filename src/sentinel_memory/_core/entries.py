@@ -9,7 +9,6 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from operator import attrgetter
-from typing import Any
 
 from .._basics.heap import LazyHeap
 from ..entry import Entry
@@ -18,18 +17,9 @@ from .eviction import EvictionOrder
 __all__ = ["EntrySet"]
 
 
-class _Expiries(LazyHeap):
-    """The expiries of entries: ``(expiry, serial)``, living while the entry has that expiry."""
-
-    __slots__ = ("_entries",)
-
-    def __init__(self, entries: Mapping[int, Entry]) -> None:
-        super().__init__(entries)
-        self._entries = entries
-
-    def lives(self, item: tuple[Any, ...]) -> bool:
-        entry = self._entries.get(item[-1])
-        return entry is not None and entry.expires_ms == item[0]
+def _expiries(entries: Mapping[int, Entry]) -> LazyHeap:
+    """A heap for the expiries of entries: ``(expiry, serial)``, while the entry has that expiry."""
+    return LazyHeap(entries, lambda item: entries[item[-1]].expires_ms == item[0])
 
 
 class _Kind:
@@ -59,7 +49,7 @@ class EntrySet:
         self.by_serial: dict[int, Entry] = {}
         self.serials: dict[str, int] = {}
         # All of these know by the same dict which serial numbers are living.
-        self._expiries = _Expiries(self.by_serial)
+        self._expiries = _expiries(self.by_serial)
         self._order = EvictionOrder(self.by_serial, window)
         self._kinds = {
             kind: _Kind(limit, EvictionOrder(self.by_serial, window))

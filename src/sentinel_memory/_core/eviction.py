@@ -38,7 +38,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Container, Iterator, Mapping
-from typing import Any, Final
+from typing import Final
 
 from .._basics.heap import LazyHeap
 from ..retention import FRESH_BONUS, freshness, retention
@@ -48,27 +48,13 @@ __all__ = ["EvictionOrder"]
 _SAME_PACE: Final = 8  # units in the last place; more compares more heads by the formula
 
 
-class _Group(LazyHeap):
-    """The items of one weight by age: ``(updated, serial)``.
+def _group(living: Container[int], moved: Mapping[int, float | None], weight: float) -> LazyHeap:
+    """A heap for the items of one weight by age: ``(updated, serial)``.
 
     ``moved`` is shared by all groups: the weight of each item that has changed its weight while it
     was here, ``None`` if it has left. Such an item may still stand in the group of a former weight.
     """
-
-    __slots__ = ("_moved", "_weight")
-
-    def __init__(
-        self, living: Container[int], moved: Mapping[int, float | None], weight: float
-    ) -> None:
-        super().__init__(living)
-        self._moved = moved
-        self._weight = weight
-
-    def lives(self, item: tuple[Any, ...]) -> bool:
-        serial = item[-1]
-        if self._moved and serial in self._moved and self._moved[serial] != self._weight:
-            return False
-        return serial in self._living
+    return LazyHeap(living, lambda item: not moved or moved.get(item[-1], weight) == weight)
 
 
 class EvictionOrder:
@@ -82,7 +68,7 @@ class EvictionOrder:
     def __init__(self, living: Container[int], window: float) -> None:
         self._living = living
         self._window = window
-        self._groups: dict[float, _Group] = {}  # by weight
+        self._groups: dict[float, LazyHeap] = {}  # by weight
         self._moved: dict[int, float | None] = {}  # current weights of items that changed theirs
         self._heads: dict[float, tuple[int, int]] = {}  # by weight: (updated, serial)
         self._weights: dict[int, float] = {}  # of the heads, by serial
@@ -98,7 +84,7 @@ class EvictionOrder:
             self._moved[serial] = weight
         group = self._groups.get(weight)
         if group is None:
-            group = self._groups[weight] = _Group(self._living, self._moved, weight)
+            group = self._groups[weight] = _group(self._living, self._moved, weight)
         group.push((updated_ms, serial))
         self._changed.add(weight)
 
@@ -221,27 +207,29 @@ class EvictionOrder:
 class _Heads:
     """The heads of one age, in their order and by time both ways.
 
-    The three heaps share one set of living serial numbers, so that a head leaves all of them at
-    once, and each drops it when it comes to its top.
+    The three heaps share the serial numbers of the heads, so that a head leaves all of them at
+    once, and each heap drops it when it comes to its top. A head that comes again, with another
+    weight, has another order: the items of its former one stay dead.
     """
 
     def __init__(self) -> None:
-        self._serials: set[int] = set()
-        self.lowest = LazyHeap(self._serials)  # (order, updated, serial)
-        self.oldest = LazyHeap(self._serials)  # (updated, serial)
-        self.newest = LazyHeap(self._serials)  # (-updated, serial)
+        self._orders: dict[int, float] = {}  # of the heads, by serial
+        orders = self._orders
+        self.lowest = LazyHeap(orders, lambda item: orders[item[-1]] == item[0])
+        self.oldest = LazyHeap(orders)
+        self.newest = LazyHeap(orders)
 
     def heaps(self) -> tuple[LazyHeap, LazyHeap, LazyHeap]:
         return self.lowest, self.oldest, self.newest
 
     def add(self, order: float, updated: int, serial: int) -> None:
-        self._serials.add(serial)
+        self._orders[serial] = order
         self.lowest.push((order, updated, serial))
         self.oldest.push((updated, serial))
         self.newest.push((-updated, serial))
 
     def discard(self, serial: int) -> None:
-        if serial in self._serials:
-            self._serials.remove(serial)
+        if serial in self._orders:
+            del self._orders[serial]
             for heap in self.heaps():
                 heap.died()
