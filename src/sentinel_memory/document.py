@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, Final, Protocol, TypeAlias, TypeVar
 
+from ._basics.checks import brief
+
 __all__ = ["RESERVED", "VERSION", "Attachment", "Section", "State", "shape_problem"]
 
 _T = TypeVar("_T")
@@ -13,7 +15,7 @@ VERSION: Final = 1
 RESERVED: Final = frozenset(
     {"version", "entries", "rejected", "limit", "limits", "numbers", "digest"}
 )
-"""Members of a document that are not sections, or will not be in a later release."""
+"""Names that a section may not have: the other members of a document."""
 
 State: TypeAlias = dict[str, Any]
 """One memory as a JSON document: ``version``, ``entries``, ``working`` and further sections."""
@@ -24,8 +26,9 @@ class Section(Protocol):
 
     The memory calls these methods under its lock; they must not call the memory.
     ``now`` is the time of the call in epoch milliseconds. A section that has a further method
-    ``observe(events, *, now)`` is told by it of everything that leaves the memory, with its cause,
-    as ``Events``, before the change is saved.
+    ``observe(events, *, now)`` is told of what a change made of the entries, as ``Events``: what
+    left, with its cause, what was repeated, and the compactions. It is called before the change is
+    saved, and not for a load or an undo that replaces everything.
     """
 
     def dump(self, *, now: int) -> Any:
@@ -45,9 +48,9 @@ class Section(Protocol):
 class Attachment(Protocol):
     """How the public side of a section reaches the memory: what ``Memory.attach`` returns.
 
-    Both calls return what the function returns that they are given, and give it the time of the
-    call in epoch milliseconds. A function, and not a block, because a block that an exception hits
-    on its way in or out (Ctrl-C, a signal handler) could leave a lock taken.
+    ``read`` and ``change`` call the function that they are given with the time of the call in epoch
+    milliseconds, and return its result. A function, and not a block, because a block that an
+    exception hits on its way in or out (Ctrl-C, a signal handler) could leave a lock taken.
     """
 
     def read(self, see: Callable[[int], _T], /) -> _T:
@@ -60,7 +63,7 @@ class Attachment(Protocol):
         """
 
     def clear(self) -> None:
-        """Clear the section, and remove what loads have set aside of it; then save as above."""
+        """Clear the section, and remove its rejected parts; then save as ``change`` does."""
 
 
 def shape_problem(state: Any) -> str | None:
@@ -68,11 +71,12 @@ def shape_problem(state: Any) -> str | None:
     if not isinstance(state, dict):
         return f"it must be an object, not {type(state).__name__}"
     version = state.get("version")
+    shown = f"{version!r:.40}" if isinstance(version, str) else brief(version)
     if type(version) is not int or version != VERSION:
         if type(version) is int and version > VERSION:
-            newer = f"its version is {version!r:.40}, from a newer release"
+            newer = f"its version is {shown}, from a newer release"
             return f"{newer}; this one reads version {VERSION} only"
-        return f"its version must be the integer {VERSION}, not {version!r:.40}"
+        return f"its version must be the integer {VERSION}, not {shown}"
     if not isinstance(state.get("entries"), list):
         return "its entries are missing or not a list"
     return None

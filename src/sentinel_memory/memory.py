@@ -1,7 +1,8 @@
-"""``Memory``: the public face. Checks arguments, and asks the parts that it has.
+"""``Memory``, the public face: it checks the arguments of each call and passes it to its parts.
 
-What a memory holds and how it changes is in ``_core/contents.py``, locks, saving and transactions
-in ``_core/saving.py``, best first in ``ranking.py``, filling a budget in ``context``.
+The contents, how they change, and when something is evicted: ``_core/contents.py``. Locks, saving
+and transactions: ``_core/saving.py``. The order of matches and of a context: ``ranking.py``.
+Filling a token budget: ``context``.
 """
 
 from __future__ import annotations
@@ -13,16 +14,7 @@ from functools import partial
 from itertools import islice
 from os import PathLike
 from types import EllipsisType
-from typing import (
-    Any,
-    Final,
-    Never,
-    NoReturn,
-    Self,
-    TypeAlias,
-    TypeVar,
-    Unpack,
-)
+from typing import Any, Final, Never, NoReturn, Self, TypeAlias, TypeVar, Unpack
 
 from ._basics.checks import check_callable, check_methods, check_str
 from ._basics.numbers import optional_count, whole_option
@@ -30,7 +22,7 @@ from ._basics.times import duration_option, system_clock
 from ._core.changes import Change
 from ._core.contents import Contents
 from ._core.options import (
-    Known,
+    GivenFields,
     OpenOptions,
     check_kind,
     check_length,
@@ -45,13 +37,7 @@ from .cache import Cache
 from .context.estimate import estimate_tokens
 from .context.pack import Context, Counts, Format, Tokenizer, pack, plain_line
 from .document import Attachment, Section
-from .entry import (
-    MOST_FEEDBACK,
-    Entry,
-    Match,
-    check_key,
-    checked_line,
-)
+from .entry import MOST_FEEDBACK, Entry, Match, check_key, checked_line, kind_of
 from .ranking import Fading, Hit, Ranking, best_matches, hits
 from .recall.protocol import RecallIndex
 from .recall.several import questions
@@ -65,7 +51,7 @@ __all__ = ["Memory"]
 
 _T = TypeVar("_T")
 _Duration: TypeAlias = float | timedelta | None
-_BY_NAME: Final = (
+_NAME_THE_OPTIONS: Final = (
     "Memory takes its options by name, as in Memory(limit=500); to open a memory in a file, call"
     " Memory.open(path)"
 )
@@ -76,20 +62,22 @@ class Memory:
 
     All options are keywords:
 
-    - ``limit``: stored entries, a whole number of at least 1 (what the loaded document says, else
-      500, or the number of its entries if that is more)
-    - ``limits``: the same for single kinds, a mapping as ``{"chat": 300}`` (what the document says)
-    - ``store``: a ``Store``, for this memory alone; loaded from now unless ``load=False``
+    - ``limit``: stored entries, a whole number of at least 1 (default: that of the loaded document;
+      without one, 500 or the number of its entries if that is more)
+    - ``limits``: the same for single kinds, a mapping as ``{"chat": 300}`` (default: those of the
+      loaded document)
+    - ``store``: a ``Store``, for this memory alone; loaded at once unless ``load=False``
     - ``autosave``: save after every change; needs a store
     - ``tokenizer``: ``str`` to number of tokens, for ``get_context`` (``estimate_tokens``)
     - ``recency_window``, ``cache_ttl``, ``working_ttl``: seconds or a ``timedelta``, more than 0
       (24 hours, 5 minutes, 1 hour)
-    - ``half_life``: seconds or a ``timedelta`` after which a match has faded by a quarter, on its
-      way to a half (nothing fades; so does ``math.inf``)
+    - ``half_life``: seconds or a ``timedelta`` after which a match has lost a quarter of its score;
+      it never loses more than half (default, and ``math.inf``: nothing fades)
     - ``data_chars``: the longest data, in characters as JSON; longer data is refused (no limit)
-    - ``on_evict``: a plain function, called with a ``Compaction`` after a ``remember`` or
-      ``transact`` that removed something, or only what had expired; what it raises reaches the
-      caller and undoes nothing. One that remembers in a full memory calls itself again
+    - ``on_evict``: a plain function, called with a ``Compaction`` after a call that evicted
+      something, or removed what had expired, because of a limit (``remember``, ``add``,
+      ``put_back``, ``transact``); what it raises reaches the caller and undoes nothing. If it
+      remembers something in a full memory, it is called again, recursively
     - ``index``: a ``RecallIndex``, for this memory alone (``WordIndex()``)
     - ``clock``: gives epoch seconds (``time.time``)
 
@@ -125,7 +113,7 @@ class Memory:
         index: RecallIndex | None = None,
         clock: Callable[[], float] = system_clock,
     ) -> None:
-        refuse_positional(wrong, _BY_NAME)
+        refuse_positional(wrong, _NAME_THE_OPTIONS)
         check_parts(store, autosave, tokenizer, on_evict, index, clock)
         self._window: Final = duration_option(recency_window, "recency_window")
         self._half_life: Final = half_life_option(half_life)
@@ -159,7 +147,7 @@ class Memory:
 
     @property
     def tokenizer(self) -> Tokenizer:
-        """What ``get_context`` counts with if it is given no other."""
+        """The tokenizer that ``get_context`` uses by default."""
         return self._tokenizer
 
     # Entries
@@ -176,10 +164,10 @@ class Memory:
     ) -> Remembered:
         """Add an entry, or overwrite the one of its key, and say what happened.
 
-        ``data`` is any JSON value, copied. ``importance`` is in [0, 1]: without one, a live key
-        keeps its own and a new key gets 0.5. ``ttl`` is in seconds, or a ``timedelta``: without
-        one that is more than 0, the entry does not expire. Over a limit, a compaction runs at
-        once, and the newcomer itself may be what goes.
+        ``data`` is any JSON value, copied. ``importance`` is in [0, 1]: without one, a live entry
+        keeps its importance and a new one gets 0.5. ``ttl`` is in seconds, or a ``timedelta``:
+        without one that is more than 0, the entry does not expire. Over a limit, a compaction runs
+        at once, and the newcomer itself may be what goes.
 
         ``pinned`` entries never go, and are first in every context; a key stays pinned until it
         gets ``pinned=False``. ``meta`` is a JSON object, for tags and the like. Equal data under a
@@ -187,8 +175,8 @@ class Memory:
         anew.
 
         Raises ``TypeError`` or ``ValueError`` for a key, data or meta that cannot be saved, and
-        ``ValueError`` for a pin when pins fill the limit; then nothing changes. What ``on_evict``
-        raises and, with autosave, the save, comes after the change, which is then in memory.
+        ``ValueError`` for a pin when pins fill the limit; then nothing changes. Exceptions of
+        ``on_evict`` and of an automatic save are raised after the change, which stays in memory.
 
         >>> memory = Memory(limit=1)
         >>> _ = memory.remember("user:name", "Jakub", importance=0.9)
@@ -201,7 +189,7 @@ class Memory:
             )
         key, line, is_json = checked_line(key, data)
         check_length(key, line, is_json, self._data_chars)
-        known = Known.checked(importance, ttl, pinned, meta)
+        known = GivenFields.checked(importance, ttl, pinned, meta)
         return self._saver.change(lambda change: self._put(change, key, line, is_json, known))
 
     def add(
@@ -216,7 +204,8 @@ class Memory:
     ) -> Remembered:
         """Remember data that has no natural key, under ``kind`` and the next number.
 
-        The number is one more than the highest that this kind ever had, and is never used again.
+        The number is one more than the highest that ``add`` ever gave this kind, or that a stored
+        key of this kind has, and ``add`` never gives it again; ``clear`` starts anew.
         The other arguments are those of ``remember``. Raises ``ValueError`` for a kind that is
         empty or has a colon in it.
 
@@ -227,15 +216,23 @@ class Memory:
         check_kind(kind)
         first, line, is_json = checked_line(f"{kind}:1", data)
         check_length(first, line, is_json, self._data_chars)
-        known = Known.checked(importance, ttl, pinned, meta)
+        known = GivenFields.checked(importance, ttl, pinned, meta)
+
+        kind = kind_of(first)  # plain, whatever a subclass of str says of itself
 
         def add(change: Change) -> Remembered:
-            key = self._contents.next_key(first[:-2])
-            return self._put(change, key, key + line.removeprefix(first), is_json, known)
+            numbers = self._contents.numbers
+            number = numbers.next(kind, self._contents.entries)
+            key = f"{kind}:{number}"
+            added = self._put(change, key, key + line.removeprefix(first), is_json, known)
+            numbers.note(kind, number)
+            return added
 
         return self._saver.change(add)
 
-    def _put(self, change: Change, key: str, line: str, is_json: bool, known: Known) -> Remembered:
+    def _put(
+        self, change: Change, key: str, line: str, is_json: bool, known: GivenFields
+    ) -> Remembered:
         entry = self._contents.put(
             change, lambda former: known.entry(former, key, line, is_json, now=change.now), key
         )
@@ -263,7 +260,7 @@ class Memory:
         Entry(key='user:name', importance=1.0, pinned=True)
         """
         given = None if isinstance(ttl, EllipsisType) else ttl
-        known = Known.checked(importance, given, pinned, meta)
+        known = GivenFields.checked(importance, given, pinned, meta)
         return self._amend(key, lambda entry, now: known.updated(entry, ttl is None, now=now))
 
     def reinforce(self, key: str) -> Entry | None:
@@ -282,7 +279,7 @@ class Memory:
     def demote(self, key: str) -> Entry | None:
         """Note that an entry misled: its feedback falls by one, down to -7.
 
-        Else as ``reinforce``.
+        Otherwise it works as ``reinforce`` does; ``used_at`` stays.
         """
         return self._amend(
             key,
@@ -299,7 +296,9 @@ class Memory:
         """Add entries as they are, times and all, where their key is free, in one change.
 
         For entries that were evicted, say. Expired ones are left out. Returns those that were
-        added and, after any compaction, are still there. ``TypeError`` for anything else.
+        added and, after any compaction, are still there. A pin is never refused. Raises
+        ``TypeError`` for an item that is not an ``Entry``, and what the index raises if it refuses
+        one; then nothing changes.
         """
         plain = plain_entries(entries)
         return self._saver.change(lambda change: self._contents.put_back(change, plain))
@@ -392,7 +391,10 @@ class Memory:
         self._saver.sweep()
 
     def compact(self) -> Compaction:
-        """Remove what has expired, and say what it was; ``on_evict`` is not called."""
+        """Remove what has expired and what is over a limit, and return both.
+
+        ``on_evict`` itself is not called.
+        """
         return self._saver.change(self._contents.compact)
 
     def stats(self) -> Stats:
@@ -535,8 +537,10 @@ class Memory:
 
     @property
     def last_load(self) -> LoadResult | None:
-        """The result of the latest ``load`` or ``restore``, also of that at the making of this
-        memory; ``None`` before any."""
+        """The result of the latest ``load`` or ``restore``, the one in the constructor included.
+
+        ``None`` if there was none.
+        """
         return self._saver.look(lambda _: self._contents.last_load)
 
     def to_state(self) -> dict[str, Any]:
@@ -565,8 +569,8 @@ class Memory:
 
         It saves once, at the end of the outermost block, also when the block raises, if anything
         changed. Without ``autosave`` it does nothing. The block covers the code that runs in it,
-        and the tasks and threads that this code starts with its context; what others change
-        meanwhile is saved at once.
+        and the tasks and threads that this code starts with its context. What others change
+        meanwhile is saved at once, with what the block has changed so far.
         """
         return self._saver.batch()
 
@@ -576,9 +580,9 @@ class Memory:
         Saves what is unsaved first. When another writer was faster, loads and starts again, up to
         ``attempts`` times (a whole number of at least 1), after pauses of up to 50 ms; then
         ``StoreConflictError``. Inside ``change``, a plain function, nothing is saved, and changes
-        by other threads wait; what they read meanwhile is how far it has come. If it raises, the
-        memory is as loaded. ``on_evict`` is called after the save, for the attempt that was saved.
-        If the save fails otherwise, the change stays in memory and the next save writes it.
+        by other threads wait; threads that read meanwhile see how far it has come. If it raises,
+        the memory is as loaded. ``on_evict`` is called after the save, for the attempt that was
+        saved. If the save fails otherwise, the change stays in memory and the next save writes it.
         Returns what ``change`` returned; ``RuntimeError`` without a store.
         """
         store = self._need_store("transact")
@@ -592,9 +596,11 @@ class Memory:
         A section has the methods ``dump(*, now)``, which returns JSON data, ``restore(value, *,
         now)``, which takes it over or raises ``ValueError``, and ``clear()``; ``now`` is in epoch
         milliseconds. What an earlier load found under that name is restored into it now. Raises
-        ``ValueError`` for a name that is taken.
+        ``ValueError`` for a name that is taken, or that has a colon in it.
         """
         check_str("name", name)
+        if ":" in name:
+            raise ValueError("name must not have a colon in it")
         check_methods("section", section, ("dump", "restore", "clear"))
         self._saver.attach(name, section)
         return SectionDoor(name, self._contents, self._saver)

@@ -32,7 +32,7 @@ def stored(key: str, importance: float, now: int, *, expires: int | None = None)
 
 
 def first_to_go(entries: EntrySet, now: int) -> str:
-    first = entries.first_to_go(now=now)
+    first = entries.next_over(0, now=now)
     assert first is not None
     return first.key
 

@@ -204,3 +204,28 @@ def test_last_load_holds_nothing_of_what_was_forgotten(clock: FakeClock) -> None
     assert memory.last_load.rejected == ()
     memory.clear()
     assert memory.last_load.compaction is None
+
+
+@pytest.mark.parametrize(
+    "state",
+    [
+        {"version": 10**5000, "entries": []},
+        {"version": 1, "entries": [], "rejected": [{1, 2}]},
+        {"version": 1, "entries": [], "rejected": [[object()]]},
+    ],
+)
+def test_a_state_that_cannot_be_a_document_is_damaged_and_changes_nothing(
+    state: dict[str, Any], clock: FakeClock
+) -> None:
+    memory = Memory(clock=clock)
+    memory.remember("k", "kept")
+    before = memory.to_state()
+    with pytest.raises(DamagedStoreError):
+        memory.restore(state)
+    assert memory.to_state() == before
+
+
+def test_rejected_items_with_keys_of_several_types_are_kept(clock: FakeClock) -> None:
+    memory = Memory(clock=clock)
+    memory.restore({"version": 1, "entries": [], "rejected": [{1: 1, "a": 2}]})
+    assert memory.to_state()["rejected"] == [{"1": 1, "a": 2}]

@@ -306,3 +306,21 @@ def test_an_async_change_is_refused_and_not_saved_as_if_it_had_run(clock: FakeCl
     with pytest.raises(TypeError, match="change must be a plain function"):
         memory.transact(lambda memory: (memory.remember(key, 1) for key in "ab"))
     assert store.load() is None
+
+
+def test_a_transaction_that_raises_brings_back_the_result_of_the_load(clock: FakeClock) -> None:
+    wrong = {"key": "bad", "data": 1}
+    store = MemoryStore()
+    store.save({"version": 1, "entries": [wrong]})
+    memory = Memory(store=store, clock=clock)
+    before = memory.last_load
+
+    def change(memory: Memory) -> None:
+        memory.forget("bad")
+        raise LookupError
+
+    with pytest.raises(LookupError):
+        memory.transact(change)
+    assert memory.last_load == before
+    assert before is not None
+    assert [item.entry for item in before.rejected] == [wrong]

@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from sentinel_memory import Memory, MemoryStore
+from sentinel_memory import Entry, Memory, MemoryStore, WordIndex
+from sentinel_memory.agent import Audit
 from support.clocks import FakeClock
 
 DAY = 86_400
@@ -204,6 +205,28 @@ def test_update_changes_only_what_is_given(clock: FakeClock) -> None:
     assert memory.update("nothing", importance=1) is None
 
 
+@pytest.mark.parametrize("given", [["note:999999999999999"], ["note:1000000000000000", "note:9"]])
+def test_add_never_overwrites_whatever_numbers_keys_have(
+    given: list[str], clock: FakeClock
+) -> None:
+    memory = Memory(clock=clock)
+    for key in given:
+        memory.remember(key, "given")
+    memory.restore({**memory.to_state(), "numbers": {"note": 999_999_999_999_999}})
+    added = [memory.add(data).entry for data in "abc"]
+    assert len({entry.key for entry in added} | set(given)) == 3 + len(given)
+    assert len(memory) == 3 + len(given)
+
+
+def test_an_add_that_is_refused_leaves_no_trace(clock: FakeClock) -> None:
+    memory = Memory(limit=1, clock=clock)
+    memory.remember("a", 1, pinned=True)
+    before = memory.to_state()
+    with pytest.raises(ValueError, match="cannot be pinned"):
+        memory.add("b", pinned=True)
+    assert memory.to_state() == before
+
+
 def test_added_numbers_are_never_used_again(clock: FakeClock) -> None:
     memory = Memory(clock=clock)
     memory.remember("note:16", 1)
@@ -303,3 +326,40 @@ def test_what_is_not_used_is_not_stored_and_what_is_wrong_is_rejected(clock: Fak
         for value in values:
             result = memory.restore({"version": 1, "entries": [{**plain, name: value}]})
             assert (result.loaded, result.dropped) == (0, 1), (name, value)
+
+
+class Refusing(WordIndex):
+    """An index that refuses one key."""
+
+    def add(self, entry: Entry, /) -> None:
+        if entry.key == "refused":
+            raise LookupError(entry.key)
+        super().add(entry)
+
+
+def test_put_back_of_an_entry_that_the_index_refuses_changes_nothing(clock: FakeClock) -> None:
+    source = Memory(clock=clock)
+    source.remember("short", "tea", ttl=1)
+    entries = [source.remember(key, f"{key} tea").entry for key in ("one", "two", "refused")]
+    store = MemoryStore()
+    memory = Memory(limit=2, index=Refusing(), store=store, autosave=True, clock=clock)
+    memory.remember("one", "expired soon", ttl=1)
+    memory.remember("own", "tea")
+    clock.tick(2)
+    before, saved = memory.to_state(), store.load()
+    with pytest.raises(LookupError, match="refused"):
+        memory.put_back(entries)
+    assert memory.to_state() == before
+    assert store.load() == saved
+    assert keys(memory.recall("tea")) == ["own"]
+    assert memory.stats().stored == 2
+
+
+def test_put_back_over_an_expired_entry_tells_that_it_has_left(clock: FakeClock) -> None:
+    memory = Memory(clock=clock)
+    audit = Audit(memory)
+    evicted = Memory(clock=clock).remember("note:1", "kept elsewhere").entry
+    memory.remember("note:1", "short", ttl=1)
+    clock.tick(2)
+    assert memory.put_back([evicted]) == (evicted,)
+    assert audit.tally().removed == {("expired", "note"): 1}

@@ -84,8 +84,9 @@ LAYERS = [
         "_core.entries",
         "_core.eviction",
         "_core.following",
-        "_core.limits",
+        "_core.fitting",
         "_core.locks",
+        "_core.numbering",
         "_core.options",
         "_core.reading",
         "_core.saving",
@@ -116,7 +117,7 @@ LAYERS = [
     },
 ]
 # Between modules of the bottom row that are in no package.
-WITHIN_A_ROW = {("document", "errors")}
+WITHIN_A_ROW = {("document", "errors"), ("document", "_basics.checks")}
 # Who touches files and threads: exactly these.
 TOUCHES = {
     "os": {

@@ -36,7 +36,7 @@ class LazyHeap:
         return item[-1] in self._living and (self._is_current is None or self._is_current(item))
 
     def push(self, item: tuple[Any, ...]) -> None:
-        """Add an item, whose serial number is living; again, if it had died, as another or equal."""
+        """Add an item whose serial number is living, for the first time or again."""
         heapq.heappush(self._items, item)
 
     def died(self) -> None:

@@ -1,4 +1,4 @@
-"""Values of a change: its effects so far, the counters, and a snapshot to save or to go back to."""
+"""The effects of a change under way, the counters of compactions, and snapshots of the contents."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from .._basics.numbers import DEFAULTS
 from ..document import VERSION, State
 from ..entry import Entry
-from ..results import Cause, Compaction
+from ..results import Cause, Compaction, LoadResult
 from .reading import storable
 
 __all__ = ["Change", "Counters", "Snapshot"]
@@ -34,12 +34,12 @@ class Counters(NamedTuple):
 class Change:
     """One change under way: the time of its call, and what it has caused so far."""
 
-    __slots__ = ("compaction", "compactions", "now", "removed", "repeated")
+    __slots__ = ("compaction", "compaction_count", "now", "removed", "repeated")
 
     def __init__(self, now: int) -> None:
         self.now = now
-        self.compaction: Compaction | None = None  # the automatic one, if there was one
-        self.compactions = 0
+        self.compaction: Compaction | None = None  # of ``put`` or ``put_back``, for ``on_evict``
+        self.compaction_count = 0
         self.removed: list[tuple[Cause, Entry]] = []
         self.repeated: list[Entry] = []
 
@@ -47,7 +47,7 @@ class Change:
 class Snapshot(NamedTuple):
     """The contents at one moment, cheap to take: what is saved, and what an undo puts back."""
 
-    changes: int  # how many changes are in it
+    changes: int  # the value of ``Contents.changes``
     limit: int
     limits: Mapping[str, int]
     numbers: Mapping[str, int]
@@ -56,9 +56,10 @@ class Snapshot(NamedTuple):
     unknown: dict[str, str]
     rejected: list[Any]
     counters: Counters
+    last_load: LoadResult | None
 
     def document(self) -> State:
-        """The snapshot as a document; takes long, and needs no lock."""
+        """The document to save. Takes time in proportion to the entries, and needs no lock."""
         state: State = {"version": VERSION}
         if self.limit != DEFAULTS["limit"]:
             state["limit"] = self.limit

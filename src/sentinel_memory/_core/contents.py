@@ -1,6 +1,8 @@
 """Everything that a memory holds, and every way in which it changes: no lock, no clock, no store.
 
-When an eviction is due is decided here (``_compact``); who goes is decided in ``eviction``.
+Eviction. When it is due: ``_compact_if_over`` after a change, ``_fitting`` at a load. Who goes: the
+entry of lowest retention, by the formula in ``retention.py``. ``eviction.py`` finds it among those
+that are stored, one after another, and ``fitting.py`` finds all of them in a document by one sort.
 """
 
 from __future__ import annotations
@@ -17,17 +19,18 @@ from ..recall.several import best_of
 from ..results import Compaction, Events, LoadResult
 from .changes import Change, Counters, Snapshot
 from .entries import EntrySet
+from .fitting import Limits
 from .following import FollowingIndex
-from .limits import Room, number_of
+from .numbering import Numbering
 from .reading import (
     Document,
-    goes_with,
+    is_forgotten_with,
     load_without,
-    once,
     rejected_section,
-    restored,
+    restore_section,
     section_text,
     stored_forms,
+    without_duplicates,
 )
 
 __all__ = ["Contents"]
@@ -51,11 +54,11 @@ class Contents:
         window: float,
         index: RecallIndex,
     ) -> None:
-        # What is not given, the document may say.
+        # A limit that was not given may come from a document.
         self._given_limit, self._given_limits = limit, limits
         self.limit: int = DEFAULTS["limit"] if limit is None else limit
         self.limits: Mapping[str, int] = {} if limits is None else dict(limits)
-        self.numbers: dict[str, int] = {}  # by kind, the highest number that ``add`` must pass
+        self.numbers = Numbering()
         self.entries = EntrySet(window, self.limits)
         self.sections: dict[str, Section] = {}
         self.rejected: list[Any] = []
@@ -70,11 +73,11 @@ class Contents:
     # Looking
 
     def prepare(self, queries: Iterable[str]) -> None:
-        """Let the index do what takes long; no lock may be held."""
+        """Call the ``prepare`` of the index for each question; no lock may be held."""
         self._index.prepare(queries)
 
     def search(self, queries: Iterable[str]) -> object:
-        """The answers of the index to some questions, as one."""
+        """The answer of the index to a question that is asked in several forms."""
         return best_of(self._index.search(query) for query in queries)
 
     @property
@@ -87,32 +90,42 @@ class Contents:
         return self._snapshot(self.entries.oldest_first(now=now), now)
 
     def everything(self, *, now: int) -> Snapshot:
-        """The contents as they are to be put back: of the entries, all."""
+        """The contents as ``undo`` puts them back: of the entries, the expired ones too."""
         return self._snapshot(self.entries.stored(), now)
 
     def _snapshot(self, entries: list[Entry], now: int) -> Snapshot:
-        # As text: what a section dumps may be a part of itself, and change with it.
+        # As text: a section may hand out objects that it goes on changing.
         sections = {
             name: json.dumps(section.dump(now=now), allow_nan=False)
             for name, section in self.sections.items()
         }
-        rules = self.limit, self.limits, dict(self.numbers)
-        aside = dict(self._unknown), list(self.rejected)
-        return Snapshot(self.changes, *rules, entries, sections, *aside, self.counters)
+        return Snapshot(
+            changes=self.changes,
+            limit=self.limit,
+            limits=self.limits,
+            numbers=dict(self.numbers.highest),
+            entries=entries,
+            sections=sections,
+            unknown=dict(self._unknown),
+            rejected=list(self.rejected),
+            counters=self.counters,
+            last_load=self.last_load,
+        )
 
     # Changing
 
     def repair(self) -> None:
-        """Make whole what an exception in the middle of a change has left."""
-        self.changes += 1  # the change may have come as far as the entries
+        """Rebuild everything from the stored entries after a change that was interrupted."""
+        self.changes += 1  # some entries may have changed
         self.entries = EntrySet(self._window, self.limits, self.entries.stored())
         self._index.repair(self.entries)
         self.half_made = False
 
     def put(self, change: Change, make: Callable[[Entry | None], Entry], key: str) -> Entry:
-        """Add the entry that ``make`` makes of the live former one, and evict what is too much.
+        """Store ``make(former)`` under ``key``, then evict if that is over a limit.
 
-        If the index refuses the entry, nothing changes.
+        ``former`` is the live entry of the key, or ``None``. If the index refuses the new entry,
+        nothing changes.
         """
         former = self.entries.get(key)
         is_live = former is not None and former.is_live(change.now)
@@ -130,7 +143,7 @@ class Contents:
         return entry
 
     def _take_in(self, former: Entry | None, entry: Entry) -> None:
-        """Put ``entry`` in place of ``former``; the caller ends the change.
+        """Put ``entry`` in place of ``former``, and leave it to the caller to end the change.
 
         If the index refuses the entry, nothing changes.
         """
@@ -143,7 +156,7 @@ class Contents:
         self.changes += 1
         self.entries.put(entry)
         self._index.done()
-        self._note_number(entry)
+        self.numbers.note_key(entry)
 
     def amend(self, change: Change, key: str, make: Callable[[Entry], Entry]) -> Entry | None:
         """Put ``make(entry)`` in place of the live entry of that key; ``None`` if there is none.
@@ -165,40 +178,38 @@ class Contents:
         return entry
 
     def put_back(self, change: Change, entries: Iterable[Entry]) -> tuple[Entry, ...]:
-        """Add entries as they are where their key is free; those that are there at the end."""
+        """Add entries as they are where their key is free, then evict if that is over a limit.
+
+        Returns the added entries that are still there. If the index refuses one of them, nothing
+        changes.
+        """
+        before = self.everything(now=change.now)
         added = []
-        for entry in entries:
-            former = self.entries.get(entry.key)
-            if not entry.is_live(change.now) or (former and former.is_live(change.now)):
-                continue
-            self._take_in(former, entry)
-            self.half_made = False
-            added.append(entry)
+        try:
+            for entry in entries:
+                former = self.entries.get(entry.key)
+                if not entry.is_live(change.now) or (former and former.is_live(change.now)):
+                    continue
+                self._take_in(former, entry)
+                added.append(entry)
+                if former is not None:
+                    change.removed.append(("expired", former))
+        except BaseException:
+            self.undo(before, now=change.now)
+            raise
         if added:
-            self.half_made = True
             self._compact_if_over(change)
             self._tell(change)
             self.half_made = False
         return tuple(entry for entry in added if self.entries.get(entry.key) is entry)
 
     def prune(self, change: Change, asked: Iterable[Entry]) -> tuple[Entry, ...]:
-        """Forget those of some entries that are still there as they were."""
+        """Forget each of ``asked`` that was not replaced or changed since; those that went."""
         pruned = [entry for entry in asked if self.entries.get(entry.key) is entry]
         for entry in pruned:
             self._forget(change, entry.key)
         self._tell(change)
         return tuple(pruned)
-
-    def next_key(self, kind: str) -> str:
-        """The key of that kind with the next number, which was never given before."""
-        if kind not in self.numbers:
-            of_kind = (number_of(entry, kind) for entry in self.entries.stored())
-            self.numbers[kind] = max(of_kind, default=0)
-        return f"{kind}:{self.numbers[kind] + 1}"
-
-    def _note_number(self, entry: Entry) -> None:
-        if self.numbers and (kind := entry.kind) in self.numbers:
-            self.numbers[kind] = max(self.numbers[kind], number_of(entry, kind))
 
     def _need_room_for_pin(self, entry: Entry, now: int) -> None:
         key, kind = entry.key, entry.kind
@@ -215,15 +226,17 @@ class Contents:
             )
 
     def forget(self, change: Change, key: str) -> bool:
-        """Remove the entry of that key and what loads rejected under it; whether it was live."""
+        """Remove the entry of that key, and rejected items of that key; whether it was live."""
         went = self._forget(change, key)
         self._tell(change)
         return went
 
     def _forget(self, change: Change, key: str) -> bool:
         entry = self.entries.get(key)
-        is_last = len(self.entries) == (entry is not None)
-        rejected = [raw for raw in self.rejected if not goes_with(raw, key, is_last=is_last)]
+        is_last = len(self.entries) == (0 if entry is None else 1)
+        rejected = [
+            raw for raw in self.rejected if not is_forgotten_with(raw, key, is_last=is_last)
+        ]
         self.last_load = load_without(self.last_load, key)
         if entry is None and len(rejected) == len(self.rejected):
             return False
@@ -244,7 +257,7 @@ class Contents:
         former = self.entries.stored()
         self._index.follow(former, ())
         self.entries = EntrySet(self._window, self.limits)
-        self.numbers = {}
+        self.numbers = Numbering()
         self._index.done()
         self._unknown = {}
         self.rejected = []
@@ -291,7 +304,10 @@ class Contents:
         self.in_section(clear)
 
     def in_section(self, make: Callable[[], _T]) -> _T:
-        """Change a section; if ``make`` raises, the section is as it was, and counts as that."""
+        """Change a section with ``make``. If that raises, the section has to be as it was.
+
+        Then no change is counted.
+        """
         self.half_made = True
         try:
             result = make()
@@ -301,12 +317,12 @@ class Contents:
         return result
 
     def attach(self, name: str, section: Section, *, now: int) -> None:
-        """Keep a section under that name, restored from what a load found under it."""
+        """Keep a section under that name, restored from the document if that had it."""
         if name in self.sections or name in RESERVED:
             raise ValueError(f"the document already has a section {name!r}")
         if name in self._unknown:
             value = json.loads(self._unknown[name])
-            self.rejected += stored_forms(restored(name, section, value, now))
+            self.rejected += stored_forms(restore_section(name, section, value, now))
             del self._unknown[name]
         self.sections[name] = section
 
@@ -325,16 +341,16 @@ class Contents:
             self.limit = self._limit_of(document)
             given = self._given_limits
             self.limits = document.limits if given is None else given
-            # What there is no room for is taken out before anything is put in order or indexed.
+            # Entries over a limit are left out before anything is put in order or indexed.
             fitting, removed = self._fitting(document.entries, change)
             self._index.follow(before.entries, fitting)
             self.entries = EntrySet(self._window, self.limits, fitting)
-            self.numbers = dict(document.numbers)
-            for entry in fitting if self.numbers else ():
-                self._note_number(entry)
+            self.numbers = Numbering(document.numbers)
+            for entry in fitting if document.numbers else ():
+                self.numbers.note_key(entry)
             for name, section in self.sections.items():
                 if name in document.sections:
-                    rejected += restored(name, section, document.sections[name], now)
+                    rejected += restore_section(name, section, document.sections[name], now)
                 else:
                     section.clear()
         except BaseException:
@@ -342,7 +358,7 @@ class Contents:
             raise
         self._index.done()
         self._unknown = unknown
-        self.rejected = once([*document.rejected_before, *stored_forms(rejected)])
+        self.rejected = without_duplicates([*document.rejected_before, *stored_forms(rejected)])
         self.changes += 1
         self._tell(change)
         self.half_made = False
@@ -351,16 +367,17 @@ class Contents:
         return self.last_load
 
     def undo(self, before: Snapshot, *, now: int) -> None:
-        """Be as in the snapshot again: the one way to undo."""
+        """Be as in the snapshot again: the one way to undo a change, a load or a transaction."""
         self.half_made = True
-        self._index.follow(self.entries.stored(), before.entries, later=True)
+        self._index.follow(self.entries.stored(), before.entries, postpone=True)
         self.limit, self.limits = before.limit, before.limits
-        self.numbers = dict(before.numbers)
+        self.numbers = Numbering(before.numbers)
         self.entries = EntrySet(self._window, self.limits, before.entries)
         self._index.done()
         self._unknown = dict(before.unknown)
         self.rejected = list(before.rejected)
         self.counters = before.counters
+        self.last_load = before.last_load
         self.changes = before.changes
         for name, section in self.sections.items():
             if name in before.sections:
@@ -375,70 +392,63 @@ class Contents:
         self._index.done()
 
     def _compact_if_over(self, change: Change) -> None:
-        if len(self.entries) > self.limit or self.entries.kinds_over_limit():
+        if self.entries.is_over(self.limit):
             change.compaction = self._compact(change)
 
     def _compact(self, change: Change) -> Compaction:
-        """Remove what has expired, then what is over a limit: the entries of lowest retention.
-
-        First those of the kinds that are over their own limit, then of all. Pinned entries stay.
-        """
+        """Remove what has expired, then what is over a limit: the entries of lowest retention."""
         now = change.now
         expired = self.entries.expired(now=now)
         for entry in expired:
             self._remove(entry.key)
         evicted = []
-        for kind in sorted(self.entries.kinds_over_limit()):
-            while kind in self.entries.kinds_over_limit():
-                first = self.entries.first_to_go_of(kind, now=now)
-                if first is None:
-                    break
-                self._remove(first.key)
-                evicted.append(first)
-        while len(self.entries) > self.limit:
-            first = self.entries.first_to_go(now=now)
-            if first is None:
-                break
-            self._remove(first.key)
-            evicted.append(first)
-        return self._compacted(change, expired, evicted)
+        while (lowest := self.entries.next_over(self.limit, now=now)) is not None:
+            self._remove(lowest.key)
+            evicted.append(lowest)
+        return self._count_compaction(change, expired, evicted)
 
     def _fitting(
         self, entries: list[Entry], change: Change
     ) -> tuple[list[Entry], Compaction | None]:
-        """The entries of a document that there is room for, and what had to go.
+        """The entries of a document that fit into the limits, and what had to go.
 
-        The same as ``_compact`` would take, found by one sort: of very many, few may fit.
+        The same entries as ``_compact`` would leave, found by one sort.
         """
-        room = Room(self.limit, self.limits, self._window)
-        if room.is_enough_for(entries):
+        limits = Limits(self.limit, self.limits, self._window)
+        if limits.are_enough_for(entries):
             return entries, None
-        fitting, expired, evicted = room.fitting(entries, now=change.now)
-        return fitting, self._compacted(change, expired, evicted)
+        fitting, expired, evicted = limits.fitting(entries, now=change.now)
+        return fitting, self._count_compaction(change, expired, evicted)
 
-    def _compacted(self, change: Change, expired: list[Entry], evicted: list[Entry]) -> Compaction:
+    def _count_compaction(
+        self, change: Change, expired: list[Entry], evicted: list[Entry]
+    ) -> Compaction:
+        """The compaction that removed these, counted and noted in the change."""
         compaction = Compaction(tuple(expired), tuple(evicted))
         self.counters = self.counters.after(compaction)
-        change.compactions += 1
+        change.compaction_count += 1
         change.removed += [("expired", entry) for entry in expired]
         change.removed += [("evicted", entry) for entry in evicted]
         return compaction
 
     def _limit_of(self, document: Document) -> int:
-        """The limit: the given one, else the document's; without one nothing of it may be lost."""
+        """The given limit, else that of the document, else one that loses nothing of it."""
         if self._given_limit is not None:
             return self._given_limit
         if document.limit is not None:
             return document.limit
-        fewest: int = DEFAULTS["limit"]
-        return max(fewest, len(document.entries))
+        default: int = DEFAULTS["limit"]
+        return max(default, len(document.entries))
 
     def _tell(self, change: Change) -> None:
-        """Tell the sections that observe, before the change is saved."""
-        if not (change.removed or change.compactions or change.repeated):
+        """Call ``observe`` of the sections that have it, before the change is saved.
+
+        If one raises, the change stays in memory, neither saved nor reported.
+        """
+        if not (change.removed or change.compaction_count or change.repeated):
             return
         observers = [section for section in self.sections.values() if hasattr(section, "observe")]
         if observers:
-            events = Events(tuple(change.removed), change.compactions, tuple(change.repeated))
+            events = Events(tuple(change.removed), change.compaction_count, tuple(change.repeated))
             for section in observers:
                 section.observe(events, now=change.now)

@@ -1,4 +1,4 @@
-"""The entries of one memory by key and in order, and the recall index that follows them.
+"""The entries of one memory: by key, in order of time, of expiry, and of eviction.
 
 No lock, no clock, no store: the caller passes ``now`` and keeps other threads out.
 """
@@ -22,7 +22,7 @@ def _expiries(entries: Mapping[int, Entry]) -> LazyHeap:
     return LazyHeap(entries, lambda item: entries[item[-1]].expires_ms == item[0])
 
 
-class _Kind:
+class _LimitedKind:
     """The entries of a kind with a limit of its own: how many are stored, and who goes first."""
 
     def __init__(self, limit: int, order: EvictionOrder) -> None:
@@ -35,8 +35,10 @@ class EntrySet:
     """Entries by key, each with a serial number that says when it was last remembered.
 
     ``by_serial`` is the truth, and everything else follows from it: the keys, the order of expiry,
-    the orders of eviction. Each change touches the truth first and in single steps, so that after
+    the orders of eviction. Each change updates the truth first and in single steps, so that after
     an interruption at any line a new set of ``stored()`` is whole.
+
+    Serial numbers and times may disagree, after ``put_back`` or a clock that went back.
 
     Pinned entries stand in no order of eviction. There is one order of all others, and one more for
     each kind in ``limits``.
@@ -51,23 +53,23 @@ class EntrySet:
         # All of these know by the same dict which serial numbers are living.
         self._expiries = _expiries(self.by_serial)
         self._order = EvictionOrder(self.by_serial, window)
-        self._kinds = {
-            kind: _Kind(limit, EvictionOrder(self.by_serial, window))
+        self._limited_kinds = {
+            kind: _LimitedKind(limit, EvictionOrder(self.by_serial, window))
             for kind, limit in limits.items()
         }
-        self._newest = -math.inf  # the latest time that an entry had
-        self._by_time = True  # whether entries came in the order of their times
+        self._latest = -math.inf  # the latest time that an entry had, in epoch milliseconds
+        self._in_time_order = True  # whether entries came in the order of their times
         for entry in entries:
             self.put(entry)
 
     def __len__(self) -> int:
-        """How many are stored, the expired ones too."""
+        """The number of stored entries, expired ones included."""
         return len(self.by_serial)
 
     def stored(self) -> list[Entry]:
         """The entries, the expired ones too, in the order in which they were last remembered.
 
-        One for each key, also after an interruption: then of two the one that was put later.
+        One for each key: if an interruption left two, the one that was put later.
         """
         by_key: dict[str, Entry] = {}
         for entry in self.by_serial.values():
@@ -86,17 +88,17 @@ class EntrySet:
         return entry if entry is not None and entry.is_live(now) else None
 
     def count_live(self, *, now: int) -> int:
-        """How many are live."""
+        """The number of live entries."""
         if self._all_live(now):
             return len(self.by_serial)
         return sum(entry.is_live(now) for entry in self.by_serial.values())
 
     def count_kinds(self, *, now: int) -> dict[str, int]:
-        """How many are live of each kind."""
+        """The number of live entries of each kind."""
         return dict(Counter(entry.kind for entry in self.by_serial.values() if entry.is_live(now)))
 
     def count_pins(self, kind: str | None = None, *, without: str, now: int) -> int:
-        """How many live entries are pinned, of one kind or of all, that of one key not counted."""
+        """The number of live pinned entries, of one kind or of all, ``without`` that key."""
         return sum(
             entry.pinned and entry.is_live(now) and entry.key != without
             for entry in self.by_serial.values()
@@ -104,16 +106,16 @@ class EntrySet:
         )
 
     def oldest_first(self, *, now: int) -> list[Entry]:
-        """The live entries; those of one millisecond in the order in which they were remembered."""
+        """The live entries by time; those of one millisecond by serial number."""
         live = list(self.by_serial.values())
         if not self._all_live(now):
             live = [entry for entry in live if entry.is_live(now)]
-        if not self._by_time:
+        if not self._in_time_order:
             live.sort(key=attrgetter("updated_ms"))
         return live
 
     def expired(self, *, now: int) -> list[Entry]:
-        """The expired entries, in the order in which they were last remembered."""
+        """The expired entries, by serial number."""
         items = []
         while (first := self._expiries.first()) and first[0] <= now:
             items.append(first)
@@ -123,19 +125,28 @@ class EntrySet:
         # An entry whose expiry was changed back stands there twice.
         return [self.by_serial[serial] for serial in sorted({item[-1] for item in items})]
 
-    def first_to_go(self, *, now: int) -> Entry | None:
-        """The entry of the lowest retention; ``None`` if all that there are is pinned."""
-        serial = self._order.first_to_go(now=now)
-        return None if serial is None else self.by_serial[serial]
+    def is_over(self, limit: int) -> bool:
+        """Whether more than ``limit`` are stored, or more of a kind than its own limit."""
+        return len(self.by_serial) > limit or any(
+            kind.count > kind.limit for kind in self._limited_kinds.values()
+        )
 
-    def first_to_go_of(self, kind: str, *, now: int) -> Entry | None:
-        """The entry of the lowest retention of a kind with a limit; ``None`` as above."""
-        serial = self._kinds[kind].order.first_to_go(now=now)
-        return None if serial is None else self.by_serial[serial]
+    def next_over(self, limit: int, *, now: int) -> Entry | None:
+        """The entry that has to go next, ``None`` if nothing is over a limit, or only pins are.
 
-    def kinds_over_limit(self) -> list[str]:
-        """The kinds that have more entries than their own limit."""
-        return [name for name, kind in self._kinds.items() if kind.count > kind.limit]
+        The entry of lowest retention: of the kinds that are over their own limit in alphabetical
+        order, then of all.
+        """
+        for name in sorted(self._limited_kinds):
+            kind = self._limited_kinds[name]
+            if kind.count > kind.limit:
+                serial = kind.order.first_to_go(now=now)
+                if serial is not None:
+                    return self.by_serial[serial]
+        if len(self.by_serial) > limit:
+            serial = self._order.first_to_go(now=now)
+            return None if serial is None else self.by_serial[serial]
+        return None
 
     def put(self, entry: Entry) -> None:
         """Add an entry as the last remembered one, or replace the one of its key."""
@@ -145,9 +156,9 @@ class EntrySet:
         if entry.key in self.serials:
             self._let_go(self.serials[entry.key])
         self.serials[entry.key] = serial
-        self._by_time = self._by_time and entry.updated_ms >= self._newest
-        self._newest = max(self._newest, entry.updated_ms)
-        if self._kinds and (kind := self._kinds.get(entry.kind)) is not None:
+        self._in_time_order = self._in_time_order and entry.updated_ms >= self._latest
+        self._latest = max(self._latest, entry.updated_ms)
+        if self._limited_kinds and (kind := self._limited_kinds.get(entry.kind)) is not None:
             kind.count += 1
         if not entry.pinned:
             for order in self._orders_of(entry):
@@ -178,18 +189,18 @@ class EntrySet:
             del self.serials[key]
 
     def sizes(self) -> dict[str, int]:
-        """How many items each part holds, the dead ones too: what must not grow without end."""
+        """The numbers of items in the heaps, dead ones included; tests hold them bounded."""
         return {**self._order.sizes(), "expiries": len(self._expiries)}
 
     def _orders_of(self, entry: Entry) -> list[EvictionOrder]:
-        kind = self._kinds.get(entry.kind) if self._kinds else None
+        kind = self._limited_kinds.get(entry.kind) if self._limited_kinds else None
         return [self._order] if kind is None else [self._order, kind.order]
 
     def _let_go(self, serial: int) -> None:
         entry = self.by_serial.pop(serial)
         for order in self._orders_of(entry):
             order.discard(serial, None if entry.pinned else entry.worth)
-        if self._kinds and (kind := self._kinds.get(entry.kind)) is not None:
+        if self._limited_kinds and (kind := self._limited_kinds.get(entry.kind)) is not None:
             kind.count -= 1
         if entry.expires_ms is not None:
             self._expiries.died()

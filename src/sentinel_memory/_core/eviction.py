@@ -127,7 +127,7 @@ class EvictionOrder:
         return None if best is None else best[-1]
 
     def sizes(self) -> dict[str, int]:
-        """How many items each part holds, the dead ones too: what must not grow without end."""
+        """The numbers of items in the parts, dead ones included; tests hold them bounded."""
         heaps = [heap for heads in self._ages() for heap in heads.heaps()]
         longest = max((len(heap) for heap in [*self._groups.values(), *heaps]), default=0)
         groups = max(len(self._groups), len(self._heads), len(self._changed), len(self._moved))

@@ -38,7 +38,7 @@ class FollowingIndex:
         try:
             self._index.add(entry)
         except BaseException:
-            self._index.discard(entry.key)
+            self._index.discard(entry.key)  # it may have been added in part
             if former is not None:
                 self._waiting[former.key] = former
                 self._try_waiting()
@@ -52,31 +52,31 @@ class FollowingIndex:
         self._discard(key)
 
     def done(self) -> None:
-        """Note that the set has followed."""
+        """End the change: the entries of the caller agree with the index now."""
         self._touched.clear()
 
     def follow(
-        self, former: Iterable[Entry], entries: Iterable[Entry], *, later: bool = False
+        self, former: Iterable[Entry], entries: Iterable[Entry], *, postpone: bool = False
     ) -> None:
-        """Hold ``entries`` instead of ``former``; entries that are in both are left as they are.
+        """Hold ``entries`` instead of ``former``; entries that are in both stay as they are.
 
-        The caller exchanges its set, and calls ``done``. What the index raises if it refuses an
-        entry is raised, and the caller follows back with ``later``: then an entry that is refused
-        is taken as soon as the index takes it.
+        The caller replaces its ``EntrySet`` and calls ``done``. If the index refuses an entry, its
+        exception is raised, and the caller goes back by calling this the other way round with
+        ``postpone``: then an entry that is refused waits until the index takes it.
         """
         before = {entry.key: entry for entry in former}
         after = {entry.key: entry for entry in entries}
-        gone = [key for key, entry in before.items() if not _is_same(entry, after.get(key))]
-        gone += self._touched
+        outdated = [key for key, entry in before.items() if not _is_same(entry, after.get(key))]
+        outdated += self._touched
         # All that will be touched is noted before the first of it is.
-        self._touched = dict.fromkeys([*gone, *(key for key in after if key not in before)])
-        for key in gone:
+        self._touched = dict.fromkeys([*outdated, *(key for key in after if key not in before)])
+        for key in outdated:
             self._discard(key)
         # Oldest first, the order in which an index meets entries as they are remembered.
         for entry in sorted(after.values(), key=attrgetter("updated_ms")):
             if entry.key in self._touched:
                 self._waiting[entry.key] = entry
-        if later:
+        if postpone:
             self._try_waiting()
         else:
             self.take_waiting()
@@ -100,7 +100,7 @@ class FollowingIndex:
                 self._index.discard(key)
                 raise
             del self._waiting[key]
-        self._waiting.clear()  # also gives back the room that a load took
+        self._waiting.clear()  # a dict gives back its memory only when it is cleared
 
     def prepare(self, queries: Iterable[str]) -> None:
         """Let an index that has a ``prepare`` do what takes long, before any lock is taken."""
@@ -126,4 +126,5 @@ class FollowingIndex:
 
 
 def _is_same(entry: Entry, other: Entry | None) -> bool:
+    # Equal entries may have equal data with its members in another order: the index saw the line.
     return entry is other or (other is not None and entry.line == other.line and entry == other)

@@ -1,4 +1,4 @@
-"""Arguments of a memory and its calls, checked: parts, limits, fading, what is known of data."""
+"""Arguments of a memory and of its calls, checked: parts, limits, and the fields of an entry."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from ..recall.protocol import RecallIndex
 from ..results import Compaction
 
 __all__ = [
-    "Known",
+    "GivenFields",
     "OpenOptions",
     "check_kind",
     "check_length",
@@ -50,33 +50,38 @@ class OpenOptions(TypedDict, total=False):
     clock: Callable[[], float]
 
 
-class Known(NamedTuple):
-    """What a call says about the data of a key; ``None`` is not said."""
+class GivenFields(NamedTuple):
+    """The fields of an entry that a call sets; ``None`` for a field that it does not set."""
 
     importance: float | None
-    lasts: float | None  # milliseconds
+    ttl_ms: float | None
     pinned: bool | None
-    meta_text: str | None  # "" is a removal
+    meta_text: str | None  # "" removes it
 
     @classmethod
-    def checked(cls, importance: object, ttl: object, pinned: object, meta: object) -> Known:
+    def checked(cls, importance: object, ttl: object, pinned: object, meta: object) -> GivenFields:
         """The checked arguments; ``TypeError`` or ``ValueError`` for a wrong pin or meta."""
-        found, lasts = in_unit_interval(importance), milliseconds(ttl)
+        found, ttl_ms = in_unit_interval(importance), milliseconds(ttl)
         if found is None and importance is not None:
-            warn_ignored("importance", importance, "a number from 0 to 1", "what holds without it")
-        if lasts is None and ttl is not None:
-            warn_ignored("ttl", ttl, DURATION, "what holds without it")
+            warn_ignored(
+                "importance",
+                importance,
+                "a number from 0 to 1",
+                "the value that applies without it",
+            )
+        if ttl_ms is None and ttl is not None:
+            warn_ignored("ttl", ttl, DURATION, "the value that applies without it")
         if pinned is not None and not isinstance(pinned, bool):
             raise TypeError(f"pinned must be a bool, not {type(pinned).__name__}")
-        return cls(found, lasts, pinned, None if meta is None else checked_meta(meta) or "")
+        return cls(found, ttl_ms, pinned, None if meta is None else checked_meta(meta) or "")
 
-    def updated(self, entry: Entry, for_ever: bool, *, now: int) -> Entry:
-        """The entry with what the call says; ``for_ever`` takes its expiry away."""
+    def updated(self, entry: Entry, never_expires: bool, *, now: int) -> Entry:
+        """The entry with the fields that are set; ``never_expires`` takes its expiry away."""
         fields = self._more()
         if self.importance is not None:
             fields["importance"] = self.importance
-        if for_ever or self.lasts is not None:
-            fields["expires_ms"] = expiry(now, self.lasts)
+        if never_expires or self.ttl_ms is not None:
+            fields["expires_ms"] = expiry(now, self.ttl_ms)
         return entry.replaced(**fields)
 
     def _more(self) -> dict[str, Any]:
@@ -90,7 +95,8 @@ class Known(NamedTuple):
     def entry(self, former: Entry | None, key: str, line: str, is_json: bool, *, now: int) -> Entry:
         """The entry to be remembered in place of the live ``former`` one, if there is one.
 
-        What is known about data stays with equal data; importance and pin belong to the key.
+        With equal data, meta, feedback, ``used_at`` and unknown fields stay and ``repeats`` grows.
+        Importance and pin belong to the key, and stay with any data.
         """
         more, unknown, inherited, created = self._more(), None, DEFAULTS["importance"], now
         if former is not None:
@@ -107,7 +113,7 @@ class Known(NamedTuple):
             importance=inherited if self.importance is None else self.importance,
             created_ms=created,
             updated_ms=now,
-            expires_ms=expiry(now, self.lasts),
+            expires_ms=expiry(now, self.ttl_ms),
             more=not_default(more) if more else None,
             unknown=unknown,
         )

@@ -1,4 +1,4 @@
-"""Taking a document apart: its valid entries, its sections, and what is set aside of it."""
+"""Taking a document apart: its valid entries, its sections, and the parts that are rejected."""
 
 from __future__ import annotations
 
@@ -16,19 +16,22 @@ from ..results import Compaction, LoadResult, Rejected
 
 __all__ = [
     "Document",
-    "goes_with",
+    "is_forgotten_with",
     "load_without",
-    "once",
     "read_document",
     "rejected_section",
-    "restored",
+    "restore_section",
     "section_text",
     "storable",
     "stored_forms",
+    "without_duplicates",
 ]
 
 _MOST_REJECTED: Final = 1_000
-"""Invalid entries of a document: with more it is damaged, and not a memory with a few mistakes."""
+"""Rejected entries that a document may have; with more it is a ``DamagedStoreError``.
+
+Raised, more of what is not a memory at all counts as one with mistakes. Tried: 1,000 only.
+"""
 
 _SECTION: Final = "section "  # how the reason begins for which a section was rejected
 
@@ -41,8 +44,8 @@ class Document(NamedTuple):
     limits: dict[str, int]
     numbers: dict[str, int]
     sections: dict[str, Any]
-    rejected: list[Rejected]  # in this reading
-    rejected_before: list[Any]  # in earlier ones, as stored
+    rejected: list[Rejected]  # by this load
+    rejected_before: list[Any]  # by earlier loads, as stored
 
 
 def read_document(state: object) -> Document:
@@ -77,7 +80,7 @@ def read_document(state: object) -> Document:
         rejected.append(Rejected(before, "the section rejected must be a list"))
         before = []
     found = list(entries.values())
-    return Document(found, limit, limits, numbers, sections, rejected, list(before))
+    return Document(found, limit, limits, numbers, sections, rejected, _stored_before(before))
 
 
 def _count(name: str, value: object, rejected: list[Rejected]) -> int | None:
@@ -99,8 +102,15 @@ def _counts(name: str, value: object, rejected: list[Rejected]) -> dict[str, int
     return {str(kind): count for kind, count in found.items() if count is not None}
 
 
-def restored(name: str, section: Section, value: Any, now: int) -> list[Rejected]:
-    """Restore a section; its parts that are not valid are returned, of a malformed one all."""
+def _stored_before(items: list[Any]) -> list[Any]:
+    try:
+        return [storable(item) for item in items]
+    except ValueError as error:
+        raise DamagedStoreError(f"its section rejected is {error}") from None
+
+
+def restore_section(name: str, section: Section, value: Any, now: int) -> list[Rejected]:
+    """Restore a section; returns its rejected parts: the whole value if it is malformed."""
     try:
         aside = section.restore(value, now=now)
     except ValueError as error:
@@ -110,7 +120,7 @@ def restored(name: str, section: Section, value: Any, now: int) -> list[Rejected
 
 
 def storable(value: Any) -> Any:
-    """A copy of ``value`` as JSON data, lone surrogates and all; else a ``ValueError``."""
+    """A copy of ``value`` as JSON data, lone surrogates kept; ``ValueError`` for anything else."""
     try:
         return json.loads(json.dumps(value, allow_nan=False))
     except (TypeError, RecursionError) as error:
@@ -125,7 +135,7 @@ def stored_forms(rejected: Iterable[Rejected]) -> Iterator[dict[str, Any]]:
             yield {"entry": storable(raw), "reason": storable(reason)}
 
 
-def once(items: list[Any]) -> list[Any]:
+def without_duplicates(items: list[Any]) -> list[Any]:
     """The items without those that are equal to an earlier one."""
     by_text: dict[str, Any] = {}
     for item in items:
@@ -134,13 +144,13 @@ def once(items: list[Any]) -> list[Any]:
 
 
 def load_without(result: LoadResult | None, key: str | None = None) -> LoadResult | None:
-    """The result of a load without what it holds of that key, or without any text at all."""
+    """The result of a load without the text of that key; without a key, without any text."""
     if result is None:
         return None
     if key is None:
         return result._replace(rejected=(), compaction=None)
     stored = [(item, {"entry": item.entry, "reason": item.reason}) for item in result.rejected]
-    rejected = [item for item, form in stored if not goes_with(form, key, is_last=False)]
+    rejected = [item for item, form in stored if not is_forgotten_with(form, key, is_last=False)]
     removed = result.compaction
     if removed is not None:
         removed = Compaction(
@@ -150,11 +160,11 @@ def load_without(result: LoadResult | None, key: str | None = None) -> LoadResul
     return result._replace(rejected=tuple(rejected), compaction=removed)
 
 
-def goes_with(stored: Any, key: str, *, is_last: bool) -> bool:
+def is_forgotten_with(stored: Any, key: str, *, is_last: bool) -> bool:
     """Whether a rejected item goes when that key is forgotten.
 
     An item whose key can be read goes with its key. One whose key cannot be read goes if any string
-    in it is the key, and with the last entry that there is: then nothing of anybody is to be left.
+    in it is the key, and when the memory becomes empty: then no text of anybody is left.
     """
     if rejected_section(stored) is not None:
         return False

@@ -1,38 +1,41 @@
-"""The room of a memory: which of many entries fit into its limits; and numbers in keys."""
+"""The entries of a loaded document that fit into the limits of a memory.
+
+``Contents._compact`` evicts one entry after another; here the same rule is applied to many entries
+at once, by one sort. Both must agree, and a test compares them.
+"""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 from ..entry import Entry
 from ..retention import retention
 
-__all__ = ["Room", "number_of"]
-
-_MOST_DIGITS: Final = 15  # of a number in a key; a longer run of digits is a name
+__all__ = ["Limits"]
 
 
-class Room(NamedTuple):
-    """The limit of all stored entries, those of single kinds, and the freshness window."""
+class Limits(NamedTuple):
+    """The limit of all stored entries, the limits of single kinds, and the freshness window."""
 
-    limit: int
-    limits: Mapping[str, int]
+    of_all: int
+    of_kinds: Mapping[str, int]
     window: float
 
-    def is_enough_for(self, entries: Sequence[Entry]) -> bool:
+    def are_enough_for(self, entries: Sequence[Entry]) -> bool:
         """Whether no limit is exceeded, expired entries counted."""
-        return len(entries) <= self.limit and not self._kinds_over(entries)
+        return len(entries) <= self.of_all and not self._kinds_over(entries)
 
     def fitting(
         self, entries: Sequence[Entry], *, now: int
     ) -> tuple[list[Entry], list[Entry], list[Entry]]:
         """The entries that fit, those that have expired, and those that are to be evicted.
 
-        The entries are in the order in which they were last remembered. Evicted are first those of
-        kinds over their limit, by the names of the kinds, then the others, lowest retention first
-        in each. Pinned entries are never among them.
+        The entries are in the order in which they were last remembered. The list of the evicted
+        starts with the entries of kinds over their own limit, kinds in alphabetical order; then
+        come the others. Each part is in the order of retention, lowest first. Pinned entries are
+        never in it.
         """
         expired = [entry for entry in entries if not entry.is_live(now)]
         live = [entry for entry in entries if entry.is_live(now)]
@@ -49,24 +52,17 @@ class Room(NamedTuple):
         places = [place for _, _, place in order]
         evicted: list[int] = []
         for kind in sorted(self._kinds_over(live)):
-            too_many = sum(entry.kind == kind for entry in live) - self.limits[kind]
+            too_many = sum(entry.kind == kind for entry in live) - self.of_kinds[kind]
             evicted += [place for place in places if live[place].kind == kind][:too_many]
         gone = set(evicted)
         left = [place for place in places if place not in gone]
-        evicted += left[: max(0, len(live) - len(evicted) - self.limit)]
+        evicted += left[: max(0, len(live) - len(evicted) - self.of_all)]
         gone = set(evicted)
         fitting = [entry for place, entry in enumerate(live) if place not in gone]
         return fitting, expired, [live[place] for place in evicted]
 
     def _kinds_over(self, entries: Sequence[Entry]) -> list[str]:
-        if not self.limits:
+        if not self.of_kinds:
             return []
         counts = Counter(entry.kind for entry in entries)
-        return [kind for kind, most in self.limits.items() if counts[kind] > most]
-
-
-def number_of(entry: Entry, kind: str) -> int:
-    """The number in a key ``kind:number``, 0 for any other key."""
-    number = entry.key.removeprefix(f"{kind}:")
-    digits = number.isascii() and number.isdigit() and len(number) <= _MOST_DIGITS
-    return int(number) if digits and number != entry.key else 0
+        return [kind for kind, most in self.of_kinds.items() if counts[kind] > most]
