@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import chain
 from typing import Final, NamedTuple, TypeAlias
 
 from .entry import Entry, Match
@@ -132,6 +133,9 @@ class Ranking(NamedTuple):
         pinned ones, too, the matches come first. Nothing is worked out before the first place is
         asked for.
         """
+        return chain.from_iterable(self._parts())
+
+    def _parts(self) -> Iterator[list[int]]:
         entries, found = self.entries, self.found
         kept = retentions(entries, now=self.now, window=self.window)
         newest_first = range(len(entries) - 1, -1, -1)
@@ -141,11 +145,11 @@ class Ranking(NamedTuple):
             places = {one.key: place for place, one in enumerate(entries) if one.key in wanted}
             matches = [places[entry.key] for *_, entry in sorted(found, reverse=True)]
             ranking = matches + [place for place in ranking if entries[place].key not in wanted]
-        if any(entry.more is not None and entry.pinned for entry in entries):
-            yield from (place for place in ranking if entries[place].pinned)
-            yield from (place for place in ranking if not entries[place].pinned)
-        else:
-            yield from ranking
+        with_more = [entry for entry in entries if entry.more]
+        if any(entry.pinned for entry in with_more):
+            yield [place for place in ranking if entries[place].pinned]
+            ranking = [place for place in ranking if not entries[place].pinned]
+        yield ranking
 
     def explanation(
         self, taken: Iterable[Entry], count: Callable[[Entry], int | float]

@@ -165,7 +165,8 @@ def pack(
         )
         counts.keep(tokenizer, known)
     shown = tuple([entries[index] for index in taken])
-    return Context(text, shown, tokens, len(left_out), tuple(entries[i].key for i in left_out))
+    left_out_keys = tuple([entries[index].key for index in left_out])
+    return Context(text, shown, tokens, len(left_out), left_out_keys)
 
 
 def _formatted(entries: Sequence[Entry], format: Format) -> list[str]:
