@@ -71,7 +71,7 @@ def shape_problem(state: Any) -> str | None:
     if not isinstance(state, dict):
         return f"it must be an object, not {type(state).__name__}"
     version = state.get("version")
-    shown = f"{version!r:.40}" if isinstance(version, str) else brief(version)
+    shown = brief(version) if isinstance(version, int) else f"{version!r:.40}"
     if type(version) is not int or version != VERSION:
         if type(version) is int and version > VERSION:
             newer = f"its version is {shown}, from a newer release"

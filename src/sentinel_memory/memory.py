@@ -541,7 +541,7 @@ class Memory:
 
         ``None`` if there was none.
         """
-        return self._saver.look(lambda _: self._contents.last_load)
+        return self._saver.look(lambda _: self._contents.rejects.last_load)
 
     def to_state(self) -> dict[str, Any]:
         """The document as JSON data: live entries oldest first, working state, other sections.

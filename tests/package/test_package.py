@@ -79,6 +79,7 @@ LAYERS = [
     {"ranking"},
     {
         "_core",
+        "_core.batches",
         "_core.changes",
         "_core.contents",
         "_core.entries",
@@ -89,6 +90,7 @@ LAYERS = [
         "_core.numbering",
         "_core.options",
         "_core.reading",
+        "_core.rejects",
         "_core.saving",
     },
     {"memory"},

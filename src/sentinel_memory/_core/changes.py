@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
-from typing import Any, NamedTuple
+from collections.abc import Collection, Mapping, Sequence
+from typing import NamedTuple
 
 from .._basics.numbers import DEFAULTS
 from ..document import VERSION, State
 from ..entry import Entry
-from ..results import Cause, Compaction, LoadResult
-from .reading import storable
+from ..results import Cause, Compaction
+from ..stores.protocol import Changes
+from .rejects import Rejects, storable
 
 __all__ = ["Change", "Counters", "Snapshot"]
 
@@ -54,12 +55,24 @@ class Snapshot(NamedTuple):
     entries: list[Entry]
     sections: dict[str, str]  # as JSON text
     unknown: dict[str, str]
-    rejected: list[Any]
+    rejects: Rejects
     counters: Counters
-    last_load: LoadResult | None
+    touched: Collection[str] | None  # as ``Contents.touched``
+    gone: Sequence[str] | None = None  # of ``Contents.unsaved``: the touched keys without an entry
 
     def document(self) -> State:
         """The document to save. Takes time in proportion to the entries, and needs no lock."""
+        state = self._before_entries()
+        state["entries"] = self._stored_entries()
+        state.update(self._after_entries())
+        return state
+
+    def as_changes(self) -> Changes:
+        """The snapshot of ``Contents.unsaved`` in the form that a store takes."""
+        rest = {**self._before_entries(), **self._after_entries()}
+        return Changes(self._stored_entries(), list(self.gone or ()), rest)
+
+    def _before_entries(self) -> State:
         state: State = {"version": VERSION}
         if self.limit != DEFAULTS["limit"]:
             state["limit"] = self.limit
@@ -67,9 +80,15 @@ class Snapshot(NamedTuple):
             state["limits"] = dict(self.limits)
         if self.numbers:
             state["numbers"] = dict(self.numbers)
-        state["entries"] = [entry.to_state() for entry in self.entries]
+        return state
+
+    def _stored_entries(self) -> list[State]:
+        return [entry.to_state() for entry in self.entries]
+
+    def _after_entries(self) -> State:
+        state: State = {}
         for texts in (self.sections, self.unknown):
             state.update((name, json.loads(text)) for name, text in texts.items())
-        if self.rejected:
-            state["rejected"] = storable(self.rejected)
+        if self.rejects.items:
+            state["rejected"] = storable(self.rejects.items)
         return state

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from .._basics.numbers import DEFAULTS
 from ..document import RESERVED, Section
@@ -24,14 +24,10 @@ from .following import FollowingIndex
 from .numbering import Numbering
 from .reading import (
     Document,
-    is_forgotten_with,
-    load_without,
-    rejected_section,
     restore_section,
     section_text,
-    stored_forms,
-    without_duplicates,
 )
+from .rejects import Rejects
 
 __all__ = ["Contents"]
 
@@ -61,11 +57,13 @@ class Contents:
         self.numbers = Numbering()
         self.entries = EntrySet(window, self.limits)
         self.sections: dict[str, Section] = {}
-        self.rejected: list[Any] = []
+        self.rejects = Rejects()
         self.counters = Counters()
-        self.last_load: LoadResult | None = None
         self.changes = 0
         self.half_made = False
+        # The keys whose entries may differ from the stored document; ``None``: any may. A dict, for
+        # its order. It is noted before the entry changes, and one key too many does no harm.
+        self.touched: dict[str, None] | None = None
         self._window = window
         self._index = FollowingIndex(index)
         self._unknown: dict[str, str] = {}  # sections that nothing is attached to, as JSON text
@@ -89,6 +87,14 @@ class Contents:
         """The contents as they are to be saved: of the entries, the live ones."""
         return self._snapshot(self.entries.oldest_first(now=now), now)
 
+    def unsaved(self, *, now: int) -> Snapshot | None:
+        """A snapshot with the touched entries only; ``None`` if any entry may be touched."""
+        if self.touched is None:
+            return None
+        entries = self.entries.to_append(self.touched)
+        gone = [key for key in self.touched if key not in self.entries.serials]
+        return self._snapshot(entries, now)._replace(gone=gone)
+
     def everything(self, *, now: int) -> Snapshot:
         """The contents as ``undo`` puts them back: of the entries, the expired ones too."""
         return self._snapshot(self.entries.stored(), now)
@@ -107,9 +113,9 @@ class Contents:
             entries=entries,
             sections=sections,
             unknown=dict(self._unknown),
-            rejected=list(self.rejected),
+            rejects=self.rejects,
             counters=self.counters,
-            last_load=self.last_load,
+            touched=None if self.touched is None else list(self.touched),
         )
 
     # Changing
@@ -117,6 +123,7 @@ class Contents:
     def repair(self) -> None:
         """Rebuild everything from the stored entries after a change that was interrupted."""
         self.changes += 1  # some entries may have changed
+        self.touched = None
         self.entries = EntrySet(self._window, self.limits, self.entries.stored())
         self._index.repair(self.entries)
         self.half_made = False
@@ -154,6 +161,7 @@ class Contents:
             self.half_made = not self._index.is_whole
             raise
         self.changes += 1
+        self._touch(entry.key)
         self.entries.put(entry)
         self._index.done()
         self.numbers.note_key(entry)
@@ -173,6 +181,7 @@ class Contents:
             self._need_room_for_pin(entry, change.now)
         self.half_made = True
         self.changes += 1
+        self._touch(key)
         self.entries.amend(entry)
         self.half_made = False
         return entry
@@ -212,18 +221,16 @@ class Contents:
         return tuple(pruned)
 
     def _need_room_for_pin(self, entry: Entry, now: int) -> None:
-        key, kind = entry.key, entry.kind
-        if self.entries.count_pins(without=key, now=now) >= self.limit:
-            raise ValueError(
-                f"{key!r} cannot be pinned: all {self.limit} places of the limit are pinned;"
-                " unpin or forget one first"
-            )
-        most = self.limits.get(kind)
-        if most is not None and self.entries.count_pins(kind, without=key, now=now) >= most:
-            raise ValueError(
-                f"{key!r} cannot be pinned: all {most} places of the kind {kind!r} are pinned;"
-                " unpin or forget one first"
-            )
+        kind = entry.kind
+        of_all = self.limit, None, "the limit"
+        of_kind = self.limits.get(kind), kind, f"the kind {kind!r}"
+        for most, within, name in (of_all, of_kind):
+            pins = self.entries.count_pins(within, without=entry.key, now=now)
+            if most is not None and pins >= most:
+                raise ValueError(
+                    f"{entry.key!r} cannot be pinned: all {most} places of {name} are pinned;"
+                    " unpin or forget one first"
+                )
 
     def forget(self, change: Change, key: str) -> bool:
         """Remove the entry of that key, and rejected items of that key; whether it was live."""
@@ -233,16 +240,14 @@ class Contents:
 
     def _forget(self, change: Change, key: str) -> bool:
         entry = self.entries.get(key)
-        is_last = len(self.entries) == (0 if entry is None else 1)
-        rejected = [
-            raw for raw in self.rejected if not is_forgotten_with(raw, key, is_last=is_last)
-        ]
-        self.last_load = load_without(self.last_load, key)
-        if entry is None and len(rejected) == len(self.rejected):
+        becomes_empty = len(self.entries) == (0 if entry is None else 1)
+        left = self.rejects.without_key(key, becomes_empty=becomes_empty)
+        if entry is None and len(left.items) == len(self.rejects.items):
+            self.rejects = left
             return False
         self.half_made = True
         self.changes += 1
-        self.rejected = rejected
+        self.rejects = left
         is_live = entry is not None and entry.is_live(change.now)
         if entry is not None:
             self._remove(key)
@@ -254,14 +259,14 @@ class Contents:
         """Remove everything: entries, sections and what loads set aside."""
         self.half_made = True
         self.changes += 1
+        self.touched = None
         former = self.entries.stored()
         self._index.follow(former, ())
         self.entries = EntrySet(self._window, self.limits)
         self.numbers = Numbering()
         self._index.done()
         self._unknown = {}
-        self.rejected = []
-        self.last_load = load_without(self.last_load)
+        self.rejects = self.rejects.without_text()
         for section in self.sections.values():
             section.clear()
         for entry in former:
@@ -282,9 +287,7 @@ class Contents:
     def drop_expired(self, change: Change) -> None:
         """Remove what has expired, because a save is about to leave it out of the store."""
         expired = self.entries.expired(now=change.now)
-        if self.last_load is not None and self.last_load.compaction is not None:
-            left = self.last_load.compaction._replace(expired=())
-            self.last_load = self.last_load._replace(compaction=left)
+        self.rejects = self.rejects.without_expired()
         if expired:
             self.half_made = True
             self.changes += 1
@@ -299,7 +302,7 @@ class Contents:
 
         def clear() -> None:
             self.sections[name].clear()
-            self.rejected = [raw for raw in self.rejected if rejected_section(raw) != name]
+            self.rejects = self.rejects.without_section(name)
 
         self.in_section(clear)
 
@@ -322,7 +325,7 @@ class Contents:
             raise ValueError(f"the document already has a section {name!r}")
         if name in self._unknown:
             value = json.loads(self._unknown[name])
-            self.rejected += stored_forms(restore_section(name, section, value, now))
+            self.rejects = self.rejects.and_also(restore_section(name, section, value, now))
             del self._unknown[name]
         self.sections[name] = section
 
@@ -336,6 +339,7 @@ class Contents:
         now = change.now
         before = self.everything(now=now)
         self.half_made = True
+        self.touched = None
         try:
             rejected = list(document.rejected)
             self.limit = self._limit_of(document)
@@ -358,13 +362,13 @@ class Contents:
             raise
         self._index.done()
         self._unknown = unknown
-        self.rejected = without_duplicates([*document.rejected_before, *stored_forms(rejected)])
+        loaded, dropped = len(document.entries), len(rejected)
+        result = LoadResult(loaded, dropped, tuple(rejected), removed, altered)
+        self.rejects = self.rejects.of_load(document.rejected_before, result)
         self.changes += 1
         self._tell(change)
         self.half_made = False
-        counts = len(document.entries), len(rejected)
-        self.last_load = LoadResult(*counts, tuple(rejected), removed, altered)
-        return self.last_load
+        return result
 
     def undo(self, before: Snapshot, *, now: int) -> None:
         """Be as in the snapshot again: the one way to undo a change, a load or a transaction."""
@@ -375,9 +379,9 @@ class Contents:
         self.entries = EntrySet(self._window, self.limits, before.entries)
         self._index.done()
         self._unknown = dict(before.unknown)
-        self.rejected = list(before.rejected)
+        self.rejects = before.rejects
         self.counters = before.counters
-        self.last_load = before.last_load
+        self.touched = None if before.touched is None else dict.fromkeys(before.touched)
         self.changes = before.changes
         for name, section in self.sections.items():
             if name in before.sections:
@@ -386,7 +390,12 @@ class Contents:
                 section.clear()  # attached since
         self.half_made = False
 
+    def _touch(self, key: str) -> None:
+        if self.touched is not None:
+            self.touched[key] = None
+
     def _remove(self, key: str) -> None:
+        self._touch(key)
         self._index.discard(key)
         self.entries.remove(key)
         self._index.done()
@@ -437,8 +446,7 @@ class Contents:
             return self._given_limit
         if document.limit is not None:
             return document.limit
-        default: int = DEFAULTS["limit"]
-        return max(default, len(document.entries))
+        return max(int(DEFAULTS["limit"]), len(document.entries))
 
     def _tell(self, change: Change) -> None:
         """Call ``observe`` of the sections that have it, before the change is saved.

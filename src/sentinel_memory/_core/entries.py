@@ -125,6 +125,26 @@ class EntrySet:
         # An entry whose expiry was changed back stands there twice.
         return [self.by_serial[serial] for serial in sorted({item[-1] for item in items})]
 
+    def to_append(self, keys: Iterable[str]) -> list[Entry]:
+        """The entries that a stored document gets at its end when those of these keys changed.
+
+        They are the entries of the keys and, since the order of one millisecond has to stay, the
+        later ones of the same millisecond.
+        """
+        serials = {self.serials[key] for key in keys if key in self.serials}
+        earliest: dict[int, int] = {}
+        for serial in sorted(serials, reverse=True):
+            earliest[self.by_serial[serial].updated_ms] = serial
+        first = min(serials, default=self._last_serial + 1)
+        found = []
+        for serial in reversed(self.by_serial):
+            if serial < first:
+                break
+            entry = self.by_serial[serial]
+            if serial in serials or serial > earliest.get(entry.updated_ms, self._last_serial):
+                found.append(entry)
+        return found[::-1]
+
     def is_over(self, limit: int) -> bool:
         """Whether more than ``limit`` are stored, or more of a kind than its own limit."""
         return len(self.by_serial) > limit or any(

@@ -3,28 +3,20 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator
-from contextlib import suppress
 from typing import Any, Final, NamedTuple
 
 from .._basics.numbers import whole
-from .._basics.words import strings_in
 from ..document import RESERVED, Section, shape_problem
 from ..entry import Entry, entry_from_state
 from ..errors import DamagedStoreError
-from ..results import Compaction, LoadResult, Rejected
+from ..results import Rejected
+from .rejects import SECTION, storable
 
 __all__ = [
     "Document",
-    "is_forgotten_with",
-    "load_without",
     "read_document",
-    "rejected_section",
     "restore_section",
     "section_text",
-    "storable",
-    "stored_forms",
-    "without_duplicates",
 ]
 
 _MOST_REJECTED: Final = 1_000
@@ -32,8 +24,6 @@ _MOST_REJECTED: Final = 1_000
 
 Raised, more of what is not a memory at all counts as one with mistakes. Tried: 1,000 only.
 """
-
-_SECTION: Final = "section "  # how the reason begins for which a section was rejected
 
 
 class Document(NamedTuple):
@@ -116,71 +106,7 @@ def restore_section(name: str, section: Section, value: Any, now: int) -> list[R
     except ValueError as error:
         section.clear()
         aside = [(value, str(error))]
-    return [Rejected(raw, f"{_SECTION}{name}: {reason}") for raw, reason in aside or ()]
-
-
-def storable(value: Any) -> Any:
-    """A copy of ``value`` as JSON data, lone surrogates kept; ``ValueError`` for anything else."""
-    try:
-        return json.loads(json.dumps(value, allow_nan=False))
-    except (TypeError, RecursionError) as error:
-        raise ValueError(f"not JSON data: {error}") from None
-
-
-def stored_forms(rejected: Iterable[Rejected]) -> Iterator[dict[str, Any]]:
-    """The items of the section ``rejected`` that keep what a load rejected."""
-    for raw, reason in rejected:
-        # What came from a file is JSON; a program may hand over anything, and that is not kept.
-        with suppress(ValueError):
-            yield {"entry": storable(raw), "reason": storable(reason)}
-
-
-def without_duplicates(items: list[Any]) -> list[Any]:
-    """The items without those that are equal to an earlier one."""
-    by_text: dict[str, Any] = {}
-    for item in items:
-        by_text.setdefault(json.dumps(item, sort_keys=True), item)
-    return list(by_text.values())
-
-
-def load_without(result: LoadResult | None, key: str | None = None) -> LoadResult | None:
-    """The result of a load without the text of that key; without a key, without any text."""
-    if result is None:
-        return None
-    if key is None:
-        return result._replace(rejected=(), compaction=None)
-    stored = [(item, {"entry": item.entry, "reason": item.reason}) for item in result.rejected]
-    rejected = [item for item, form in stored if not is_forgotten_with(form, key, is_last=False)]
-    removed = result.compaction
-    if removed is not None:
-        removed = Compaction(
-            tuple(entry for entry in removed.expired if entry.key != key),
-            tuple(entry for entry in removed.evicted if entry.key != key),
-        )
-    return result._replace(rejected=tuple(rejected), compaction=removed)
-
-
-def is_forgotten_with(stored: Any, key: str, *, is_last: bool) -> bool:
-    """Whether a rejected item goes when that key is forgotten.
-
-    An item whose key can be read goes with its key. One whose key cannot be read goes if any string
-    in it is the key, and when the memory becomes empty: then no text of anybody is left.
-    """
-    if rejected_section(stored) is not None:
-        return False
-    raw = stored.get("entry") if isinstance(stored, dict) else stored
-    found = raw.get("key") if isinstance(raw, dict) else None
-    if isinstance(found, str):
-        return found == key
-    return is_last or key in strings_in(raw)
-
-
-def rejected_section(stored: Any) -> str | None:
-    """The name of the section that a rejected item was, ``None`` if it was an entry."""
-    reason = stored.get("reason") if isinstance(stored, dict) else None
-    if not isinstance(reason, str) or not reason.startswith(_SECTION):
-        return None
-    return reason.removeprefix(_SECTION).partition(": ")[0]
+    return [Rejected(raw, f"{SECTION}{name}: {reason}") for raw, reason in aside or ()]
 
 
 def section_text(name: str, value: Any) -> str:

@@ -26,11 +26,10 @@ import math
 import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from contextvars import ContextVar
 from functools import partial
 from threading import get_ident
 from types import AsyncGeneratorType, CoroutineType, GeneratorType
-from typing import Final, TypeVar
+from typing import Any, Final, TypeVar
 
 from .._basics.checks import brief
 from .._basics.forks import Forks
@@ -41,6 +40,7 @@ from ..errors import DamagedStoreError, StoreConflictError
 from ..results import Compaction, LoadResult
 from ..stores._codec import check_levels
 from ..stores.protocol import Store
+from .batches import Batch, is_in_batch, open_batch
 from .changes import Change, Snapshot
 from .contents import Contents
 from .locks import Locks
@@ -85,21 +85,6 @@ class _Transaction:
         self.thread = get_ident()
         self.reports: list[Compaction] = []  # they wait for its save
         self.is_running = False
-
-
-class _Batch:
-    """A batch under way, which puts off the automatic saves of ``saver``; ``None`` once closed."""
-
-    __slots__ = ("saver",)
-
-    def __init__(self, saver: Saver) -> None:
-        self.saver: Saver | None = saver
-
-
-# The open batches of the running code. Tasks and threads that start with a copy of its context have
-# them, too. A batch is closed by its own object: a context that was copied sees that, and a block
-# that ends in another context than it began in (a generator's, say) still closes its own batch.
-_batches: Final[ContextVar[tuple[_Batch, ...]]] = ContextVar("sentinel_memory.batches", default=())
 
 
 class Saver:
@@ -266,12 +251,12 @@ class Saver:
     @contextmanager
     def batch(self) -> Iterator[None]:
         """Put off the automatic saves of the running code to the end of the outermost block."""
-        batch = _Batch(self)
+        batch = Batch(self)
         try:
-            _batches.set((*(one for one in _batches.get() if one.saver is not None), batch))
+            open_batch(batch)
             yield
         finally:
-            batch.saver = None
+            batch.close()
             if self._autosaves:
                 inside = self._is_inside_transaction()
                 self._alone(partial(self._autosave_if_unsaved, self.now()), inside=inside)
@@ -348,13 +333,10 @@ class Saver:
     def _is_unsaved(self) -> bool:
         return self._contents.changes != self._saved
 
-    def _is_batched(self) -> bool:
-        return any(batch.saver is self for batch in _batches.get())
-
     def _autosave_if_unsaved(self, now: int) -> None:
         if not self._autosaves or not self._is_unsaved():
             return
-        if self._transaction is None and not self._is_batched():
+        if self._transaction is None and not is_in_batch(self):
             self._save(now)
 
     def _save(self, now: int) -> None:
@@ -364,15 +346,35 @@ class Saver:
                 " part; saving would overwrite it: load again first"
             )
         assert self.store is not None
-        snapshot = self._with_contents(partial(self._drop_expired_and_snapshot, Change(now)))
-        self.store.save(snapshot.document())
-        self._saved = snapshot.changes
-        self._version = getattr(self.store, "version", None)
+        # To no other document than the one that this memory loaded or saved last.
+        save_changes: Any = getattr(self.store, "save_changes", None)
+        version = getattr(self.store, "version", None)
+        if version is None or version != self._version:
+            save_changes = None
+        snapshot = self._with_contents(
+            partial(self._drop_expired_and_snapshot, Change(now), save_changes is not None)
+        )
+        if snapshot.gone is None:
+            self.store.save(snapshot.document())
+        else:
+            save_changes(snapshot.as_changes())
+        self._note_stored(snapshot.changes)
 
-    def _drop_expired_and_snapshot(self, change: Change) -> Snapshot:
+    def _drop_expired_and_snapshot(self, change: Change, only_changes: bool) -> Snapshot:
         # What has expired does not outlive a save: neither in the store nor here.
         self._contents.drop_expired(change)
-        return self._contents.snapshot(now=change.now)
+        unsaved = self._contents.unsaved(now=change.now) if only_changes else None
+        return self._contents.snapshot(now=change.now) if unsaved is None else unsaved
+
+    def _note_stored(self, changes: int, *, exactly: bool = True) -> None:
+        """Note that the store has the contents as they were after so many changes.
+
+        ``exactly``: what it has as entries are the entries of the contents, no more and no less.
+        """
+        keeps_changes = exactly and hasattr(self.store, "save_changes")
+        self._contents.touched = {} if keeps_changes else None
+        self._version = getattr(self.store, "version", None)
+        self._saved = changes
 
     def _is_in_step(self, store: Store) -> bool:
         """Whether the store can tell that it still has what this memory loaded or saved last."""
@@ -388,8 +390,8 @@ class Saver:
         replace = partial(self._contents.replace, document, Change(now), altered=altered)
         result = self._with_contents(replace)
         self._stale = False
-        self._saved = self._contents.changes
-        self._version = getattr(self.store, "version", None)
+        exactly = not result.rejected and result.compaction is None
+        self._note_stored(self._contents.changes, exactly=exactly)
         return result
 
     def _undo(self, before: Snapshot, now: int) -> None:
