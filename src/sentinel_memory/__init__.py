@@ -44,6 +44,7 @@ from .stores.protocol import Store
 
 __all__ = [
     "AlteredStoreWarning",
+    "AsyncPool",
     "BlendedIndex",
     "Compaction",
     "Context",
@@ -58,6 +59,7 @@ __all__ = [
     "LoadResult",
     "Match",
     "Memory",
+    "MemoryPool",
     "MemoryStore",
     "Prompt",
     "RecallIndex",
@@ -82,6 +84,7 @@ __all__ = [
 if TYPE_CHECKING:
     from .chat.messages import Prompt, build_messages, count_messages
     from .chat.transcript import Transcript, Turn
+    from .pool import AsyncPool, MemoryPool
     from .recall.blended import BlendedIndex
     from .recall.conversation import ConversationIndex
     from .recall.embedding import EmbeddingIndex
@@ -89,9 +92,11 @@ if TYPE_CHECKING:
 
 # Loaded when they are asked for: most programs need none of them.
 _LAZY = {
+    "AsyncPool": "pool",
     "BlendedIndex": "recall.blended",
     "ConversationIndex": "recall.conversation",
     "EmbeddingIndex": "recall.embedding",
+    "MemoryPool": "pool",
     "Prompt": "chat.messages",
     "SQLiteStore": "stores.sqlite",
     "Transcript": "chat.transcript",

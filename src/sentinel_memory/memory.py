@@ -18,7 +18,7 @@ from typing import Any, Final, Never, NoReturn, Self, TypeAlias, TypeVar, Unpack
 
 from ._basics.checks import check_callable, check_methods, check_str
 from ._basics.numbers import optional_count, whole_option
-from ._basics.times import duration_option, system_clock
+from ._basics.times import Clock, duration_option, system_clock
 from ._core.changes import Change
 from ._core.contents import Contents
 from ._core.options import (
@@ -32,7 +32,7 @@ from ._core.options import (
     plain_entries,
     refuse_positional,
 )
-from ._core.saving import Clock, Saver, SectionDoor
+from ._core.saving import Saver, SectionDoor
 from .cache import Cache
 from .context.estimate import estimate_tokens
 from .context.pack import Context, Counts, Format, Tokenizer, pack, plain_line
@@ -534,6 +534,15 @@ class Memory:
         then nothing changes.
         """
         return self._saver.load(self._need_store("load"))
+
+    def refresh(self) -> bool:
+        """Load if the store has changed since this memory last loaded or saved; whether it did.
+
+        A store that cannot tell is loaded each time. Raises what ``load`` raises, and
+        ``StoreConflictError``, with nothing changed, if there are unsaved changes that a load would
+        drop.
+        """
+        return self._saver.refresh(self._need_store("refresh"))
 
     @property
     def last_load(self) -> LoadResult | None:

@@ -115,6 +115,7 @@ LAYERS = [
         "chat.calls",
         "chat.messages",
         "chat.transcript",
+        "pool",
         "",
     },
 ]
@@ -143,6 +144,7 @@ TOUCHES = {
         "_core.locks",
         "_core.saving",
         "agent.archive",
+        "pool",
         "stores._database",
         "stores._locks",
         "stores._turns",

@@ -5,14 +5,17 @@ from __future__ import annotations
 import math
 import sys
 import time
+from collections.abc import Callable
 from datetime import timedelta
 from typing import Final
 
+from .checks import brief
 from .numbers import DEFAULTS, finite_real, warn_ignored
 
 __all__ = [
     "DURATION",
     "LAST_EXPIRY",
+    "Clock",
     "duration_option",
     "epoch_milliseconds",
     "expiry",
@@ -97,3 +100,20 @@ def waiting_option(value: object, name: str, default: float) -> float:
         return float(number)
     except OverflowError:
         return sys.float_info.max
+
+
+class Clock:
+    """The time of a memory: whole epoch milliseconds of what its ``clock`` says in seconds."""
+
+    def __init__(self, clock: Callable[[], float]) -> None:
+        self._clock = clock
+
+    def __call__(self) -> int:
+        seconds = self._clock()
+        number = finite_real(seconds)
+        if number is None:
+            raise TypeError(f"clock must return epoch seconds, not {brief(seconds)}")
+        if not -LAST_EXPIRY <= number * 1000 <= LAST_EXPIRY:
+            raise ValueError(f"clock must return epoch seconds, not {brief(seconds)}")
+        now: int = math.floor(number * 1000)
+        return now

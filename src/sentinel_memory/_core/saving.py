@@ -22,7 +22,6 @@ would lose what this memory never took over.
 
 from __future__ import annotations
 
-import math
 import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
@@ -31,10 +30,8 @@ from threading import get_ident
 from types import AsyncGeneratorType, CoroutineType, GeneratorType
 from typing import Any, Final, TypeVar
 
-from .._basics.checks import brief
 from .._basics.forks import Forks
-from .._basics.numbers import finite_real
-from .._basics.times import LAST_EXPIRY
+from .._basics.times import Clock
 from ..document import VERSION, Section, State
 from ..errors import DamagedStoreError, StoreConflictError
 from ..results import Compaction, LoadResult
@@ -46,7 +43,7 @@ from .contents import Contents
 from .locks import Locks
 from .reading import read_document
 
-__all__ = ["Clock", "Saver", "SectionDoor"]
+__all__ = ["Saver", "SectionDoor"]
 
 _T = TypeVar("_T")
 _ASYNC_RESULTS: Final = (CoroutineType, GeneratorType, AsyncGeneratorType)
@@ -59,23 +56,6 @@ The bound starts at the first and doubles with each conflict up to the longest; 
 between 0 and its bound. Raised, there are fewer conflicts and losers wait longer. Tried: these, and
 no pause, with which the 100 tries of one of four writers ran out in 4 of 21 runs.
 """
-
-
-class Clock:
-    """The time of a memory: whole epoch milliseconds of what its ``clock`` says in seconds."""
-
-    def __init__(self, clock: Callable[[], float]) -> None:
-        self._clock = clock
-
-    def __call__(self) -> int:
-        seconds = self._clock()
-        number = finite_real(seconds)
-        if number is None:
-            raise TypeError(f"clock must return epoch seconds, not {brief(seconds)}")
-        if not -LAST_EXPIRY <= number * 1000 <= LAST_EXPIRY:
-            raise ValueError(f"clock must return epoch seconds, not {brief(seconds)}")
-        now: int = math.floor(number * 1000)
-        return now
 
 
 class _Transaction:
@@ -217,6 +197,23 @@ class Saver:
         now = self.now()
         self._refuse_inside("load")
         return self._alone(lambda: self._take_over(store.load(), now))
+
+    def refresh(self, store: Store) -> bool:
+        """Load if the store has another document than this memory; whether it did."""
+        now = self.now()
+        self._refuse_inside("refresh")
+        return self._alone(lambda: self._refresh(store, now))
+
+    def _refresh(self, store: Store, now: int) -> bool:
+        if self._is_in_step(store):
+            return False
+        if self._is_unsaved():
+            raise StoreConflictError(
+                "the store has changed, and this memory has changes that are not saved; load()"
+                " takes over what is stored and drops them"
+            )
+        self._take_over(store.load(), now)
+        return True
 
     def restore(self, state: State) -> LoadResult:
         """Replace the contents by ``state``; never saves."""
@@ -378,8 +375,8 @@ class Saver:
 
     def _is_in_step(self, store: Store) -> bool:
         """Whether the store can tell that it still has what this memory loaded or saved last."""
-        version, changed = getattr(store, "version", None), getattr(store, "changed", None)
-        if self._stale or version is None or changed is None or version != self._version:
+        changed = getattr(store, "changed", None)
+        if self._stale or changed is None or getattr(store, "version", None) != self._version:
             return False
         return not changed()
 
