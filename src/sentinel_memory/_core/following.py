@@ -22,6 +22,8 @@ class FollowingIndex:
 
     def __init__(self, index: RecallIndex) -> None:
         self._index = index
+        # What no index can refuse need not be indexed before the first question.
+        self._can_wait = bool(getattr(index, "refuses_nothing", False))
         self._waiting: dict[str, Entry] = {}
         self._touched: dict[str, None] = {}
 
@@ -62,7 +64,8 @@ class FollowingIndex:
 
         The caller replaces its ``EntrySet`` and calls ``done``. If the index refuses an entry, its
         exception is raised, and the caller goes back by calling this the other way round with
-        ``postpone``: then an entry that is refused waits until the index takes it.
+        ``postpone``: then an entry that is refused waits until the index takes it. An index that
+        refuses nothing gets all of them with the first question.
         """
         before = {entry.key: entry for entry in former}
         after = {entry.key: entry for entry in entries}
@@ -76,6 +79,8 @@ class FollowingIndex:
         for entry in sorted(after.values(), key=attrgetter("updated_ms")):
             if entry.key in self._touched:
                 self._waiting[entry.key] = entry
+        if self._can_wait:
+            return
         if postpone:
             self._try_waiting()
         else:
