@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from sentinel_memory import Context, Entry
 from sentinel_memory.context.pack import Counts, pack, plain_line
-from sentinel_memory.entry import new_entry
+from support.entries import new_entry
 from support.literal import FORMATS, budget_of, data_alone, literal_context, random_case
 from support.tokenizers import real
 

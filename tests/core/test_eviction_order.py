@@ -14,8 +14,8 @@ from sentinel_memory import Memory, retention
 from sentinel_memory._core import eviction
 from sentinel_memory._core.entries import EntrySet
 from sentinel_memory._core.eviction import EvictionOrder
-from sentinel_memory.entry import new_entry
 from support.clocks import FakeClock
+from support.entries import new_entry
 from support.model import PlainMemory
 
 WINDOW = 1_000.0
