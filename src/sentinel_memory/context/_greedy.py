@@ -94,8 +94,8 @@ differences, the same work."""
 
 _PROBES: Final = 32
 """Repeats, from 1 to this number, whose counts show how far rounding reaches. Fewer may miss its
-largest error, more cost one short count each. Tried 2 to 64: no local
-differences, the same work."""
+largest error, more cost one short count each. Tried 2 to 64: 2 makes 11 local
+differences (of rounded counts), 4 and more none, at the same work."""
 
 
 class Choice(NamedTuple):
