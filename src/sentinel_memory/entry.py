@@ -367,8 +367,7 @@ class Entry:
         return f"{type(self).__name__}({', '.join(self._shown())})"
 
 
-# Assignment is refused, so a new entry is filled through the descriptors of its slots. They have
-# names of their own, because looking them up for each entry would make one take twice as long.
+# Assignment is refused, so a new entry is filled through the descriptors of its slots.
 _fill_key = vars(Entry)["key"].__set__
 _fill_line = vars(Entry)["line"].__set__
 _fill_is_json = vars(Entry)["is_json"].__set__

@@ -55,7 +55,9 @@ def retentions(entries: Sequence[Entry], *, now: int, window: float) -> list[flo
         future = bisect_right(entries, now, key=attrgetter("updated_ms"))
     # Most entries have no feedback, and their importance is read faster than ``worth``.
     found = [entry.worth if entry.more else entry.importance for entry in entries]
-    for place in range(stale, future):
-        found[place] += FRESH_BONUS * (1.0 - (now - entries[place].updated_ms) / window)
+    found[stale:future] = [
+        worth + FRESH_BONUS * (1.0 - (now - entry.updated_ms) / window)
+        for worth, entry in zip(found[stale:future], entries[stale:future], strict=True)
+    ]
     found[future:] = [worth + FRESH_BONUS for worth in found[future:]]
     return found
