@@ -22,24 +22,25 @@ __all__ = [
     "checked_meta",
     "entry_from_state",
     "kind_of",
-    "new_entry",
-    "not_default",
     "same_data",
+    "without_defaults",
 ]
 
 MOST_FEEDBACK: Final = 7
-"""Where feedback saturates, in calls of ``reinforce`` or of ``demote`` without an opposite one."""
+"""The largest absolute feedback: calls of ``reinforce`` less calls of ``demote``, or the reverse,
+beyond it have no effect."""
 
 _WORTH_STEP: Final = 0.05
-"""The worth that the first call of ``reinforce`` adds or of ``demote`` takes; a second doubling of
-the feedback is worth the same again, so that the most is three times that."""
+"""The worth per doubling of ``1 + abs(feedback)``: 0.05 at a feedback of 1, 0.15 at 7. The range is
+0 to 0.3; a larger step lets feedback outweigh importance."""
 
 
 class Field(NamedTuple):
     """One field of an entry beside key and data: its name, its stored name, and its check.
 
-    ``check`` makes the value of the field from a stored value, or raises ``ValueError``. A field
-    with a ``default`` may be absent from a stored entry, and is if it has that value.
+    ``check`` makes the value of the field from a stored value, or raises ``TypeError`` or
+    ``ValueError``. A field with a ``default`` may be absent from a stored entry; a field of
+    ``MORE`` is absent if it has that value.
     """
 
     name: str
@@ -80,15 +81,20 @@ def _feedback(value: object) -> int:
 
 
 def checked_meta(value: object) -> str | None:
-    """A JSON object as text, ``None`` for an empty one; ``TypeError`` or ``ValueError`` else."""
+    """A JSON object as text, ``None`` for an empty one; else ``TypeError`` or ``ValueError``."""
     if not isinstance(value, dict):
         raise TypeError(f"meta must be a dict, not {type(value).__name__}")
     return dump_json(plain(value, "meta")) if value else None
 
 
-# The one list of fields. The first four are slots; the others are in ``more`` when they are not
-# the default, so that an entry that does not use them pays nothing. A field that is added here is
-# kept by overwriting, loading and saving.
+# The two tables of fields. Fields of ``FIELDS`` are slots. Fields of ``MORE`` are in the slot
+# ``more`` if they do not have their default, so that an entry that does not use them takes no
+# memory for them.
+#
+# To add a field to ``MORE``, add it here: loading, saving and ``replaced`` follow the table, and
+# overwriting keeps the field with equal data only (``GivenFields.entry``; ``pinned`` is kept).
+# To add one to ``FIELDS``, edit ``__slots__``, ``__init__``, ``_fill_...``, ``to_state`` and
+# ``GivenFields.entry``, too.
 FIELDS: Final = (
     Field("importance", "importance", _importance),
     Field("created_ms", "createdAt", lambda value: epoch_milliseconds(value, "createdAt")),
@@ -109,13 +115,16 @@ _FIELD_VALUES: Final = attrgetter(*(field.name for field in FIELDS))
 class Entry:
     """What a memory keeps under one key: immutable, and equal to another one by value.
 
-    Of the key: ``key``, ``kind`` (the part before its first colon), ``importance`` in [0, 1],
-    ``pinned``, and the times ``created_at``, ``updated_at`` and ``expires_at`` in epoch seconds
-    with millisecond resolution, the last one ``None`` if the entry never expires.
+    Belonging to the key, and kept when the data changes: ``key``, ``kind`` (the part before its
+    first colon), ``importance`` in [0, 1], ``pinned``, and ``created_at``.
 
-    Of the data: ``data``, a fresh copy at every access; ``repeats``, how often equal data was
-    remembered; ``feedback`` from -7 to 7, and ``used_at``, when it last helped, or ``None``;
-    ``meta``, tags and the like. ``worth`` is the importance shifted by the feedback.
+    Set by every ``remember``: ``updated_at``, and ``expires_at``, which is ``None`` if the entry
+    never expires. Times are in epoch seconds with millisecond resolution.
+
+    Belonging to the data, and reset when it changes: ``data``, a fresh copy at every access;
+    ``repeats``, how often equal data was remembered; ``feedback`` from -7 to 7, and ``used_at``,
+    when it last helped, or ``None``; ``meta``, tags and the like. ``worth`` is the importance
+    shifted by the feedback.
 
     For indexes there is ``line``, the text of the entry in a prompt (``key: data``, with data that
     is not a string as compact JSON), and ``created_ms``, ``updated_ms`` and ``expires_ms`` are the
@@ -129,9 +138,10 @@ class Entry:
     ('Jakub', 'user:name: Jakub', 'user')
     """
 
-    # The data is kept only in the line, since every context needs the lines of all entries.
-    # ``more`` has the further fields that are not the default, and ``unknown`` the stored fields
-    # that this version does not know, each as JSON text; both are None if there are none.
+    # ``line`` holds the data: it is kept nowhere else, since every context needs the lines of all
+    # entries. ``is_json`` says whether it stands there as JSON text. ``more`` has the fields of
+    # ``MORE`` that differ from their default, and ``unknown`` the stored fields that this version
+    # does not know, each as JSON text; both are None if there are none.
     __slots__ = (
         "created_ms",
         "expires_ms",
@@ -306,7 +316,7 @@ class Entry:
         return state
 
     def replaced(self, **fields: Any) -> Entry:
-        """A copy with some fields of the table changed."""
+        """A copy with these fields of ``FIELDS`` and ``MORE`` changed."""
         values = {field.name: getattr(self, field.name) for field in FIELDS}
         more = dict(self.more or {})
         for name, value in fields.items():
@@ -319,22 +329,23 @@ class Entry:
             self.line,
             self.is_json,
             **values,
-            more=not_default(more),
+            more=without_defaults(more),
             unknown=self.unknown,
         )
 
-    def _values(self) -> tuple[Any, ...]:
+    def _identity(self) -> tuple[Any, ...]:
+        """The values of an entry that are hashed: the key and the fields of ``FIELDS``."""
         return (self.key, *_FIELD_VALUES(self))
 
     def __eq__(self, other: object) -> bool:
         if type(other) is not type(self):
             return NotImplemented
-        same = self._values() == other._values() and self.unknown == other.unknown
+        same = self._identity() == other._identity() and self.unknown == other.unknown
         same = same and (self.more or {}) == (other.more or {})
         return same and (self.line == other.line or self.data == other.data)
 
     def __hash__(self) -> int:
-        return hash(self._values())
+        return hash(self._identity())
 
     def __copy__(self) -> Self:
         return self
@@ -347,7 +358,7 @@ class Entry:
             object.__setattr__(self, slot, value)
 
     def _shown(self) -> list[str]:
-        """The parts of ``repr``: key, importance and what is not the default, never data."""
+        """The parts of ``repr``: key, importance, fields other than their default; no data."""
         shown = [f"key={self.key!r}", f"importance={self.importance!r}"]
         more, names = self.more or {}, ("pinned", "repeats", "feedback")
         return shown + [f"{name}={more[name]!r}" for name in names if name in more]
@@ -357,21 +368,19 @@ class Entry:
 
 
 # Assignment is refused, so a new entry is filled through the descriptors of its slots.
-(
-    _fill_created_ms,
-    _fill_expires_ms,
-    _fill_importance,
-    _fill_is_json,
-    _fill_key,
-    _fill_line,
-    _fill_more,
-    _fill_unknown,
-    _fill_updated_ms,
-) = (vars(Entry)[slot].__set__ for slot in Entry.__slots__)
+_fill_key = vars(Entry)["key"].__set__
+_fill_line = vars(Entry)["line"].__set__
+_fill_is_json = vars(Entry)["is_json"].__set__
+_fill_importance = vars(Entry)["importance"].__set__
+_fill_created_ms = vars(Entry)["created_ms"].__set__
+_fill_updated_ms = vars(Entry)["updated_ms"].__set__
+_fill_expires_ms = vars(Entry)["expires_ms"].__set__
+_fill_more = vars(Entry)["more"].__set__
+_fill_unknown = vars(Entry)["unknown"].__set__
 
 
-def not_default(more: dict[str, Any]) -> dict[str, Any] | None:
-    """The further fields that are not the default; ``None`` if there are none."""
+def without_defaults(more: dict[str, Any]) -> dict[str, Any] | None:
+    """The fields of ``MORE`` that differ from their default; ``None`` if there are none."""
     found = {
         field.name: more[field.name]
         for field in MORE
@@ -383,8 +392,8 @@ def not_default(more: dict[str, Any]) -> dict[str, Any] | None:
 class Match(Entry):
     """An ``Entry`` that ``recall`` found.
 
-    ``relevance`` is the share of the question found in it, above 0 and at most 1; ``score`` is
-    what the matches are ordered by: relevance weighed by importance, with a little for freshness.
+    ``relevance`` is the share of the question found in it, above 0 and at most 1; ``score`` orders
+    the matches: relevance weighed by importance, with a little for freshness.
 
     >>> from sentinel_memory import Memory
     >>> memory = Memory(clock=lambda: 0)
@@ -406,8 +415,8 @@ class Match(Entry):
         fill(self, "relevance", relevance)
         fill(self, "score", score)
 
-    def _values(self) -> tuple[Any, ...]:
-        return (*super()._values(), self.relevance, self.score)
+    def _identity(self) -> tuple[Any, ...]:
+        return (*super()._identity(), self.relevance, self.score)
 
     def _shown(self) -> list[str]:
         return [*super()._shown(), f"relevance={self.relevance!r}", f"score={self.score!r}"]
@@ -439,30 +448,8 @@ def check_key(key: object) -> str:
     return plain_str("key", key)
 
 
-def new_entry(
-    key: object,
-    data: object,
-    importance: float,
-    *,
-    created_ms: int,
-    updated_ms: int,
-    expires_ms: int | None,
-) -> Entry:
-    """An entry of a key and data that are checked and copied here.
-
-    Raises ``TypeError`` or ``ValueError`` for a key or data that could not be saved.
-    """
-    return Entry(
-        *checked_line(key, data),
-        importance=importance,
-        created_ms=created_ms,
-        updated_ms=updated_ms,
-        expires_ms=expires_ms,
-    )
-
-
 def checked_line(key: object, data: object) -> tuple[str, str, bool]:
-    """The plain key, the line, and whether its data is JSON text, of checked and copied arguments.
+    """Check and copy a key and data; return ``(key, line, is_json)``.
 
     Raises ``TypeError`` or ``ValueError`` for a key or data that could not be saved.
     """
@@ -476,7 +463,10 @@ def checked_line(key: object, data: object) -> tuple[str, str, bool]:
 
 
 def entry_from_state(raw: object) -> Entry:
-    """A stored entry, or a ``TypeError`` or ``ValueError`` that says why it is not valid."""
+    """Make an entry of its stored form.
+
+    Raises ``TypeError`` or ``ValueError`` that says why the stored form is not valid.
+    """
     if not isinstance(raw, dict):
         raise TypeError(f"an entry must be an object, not {type(raw).__name__}")
     for name in ("key", "data", *(field.stored for field in FIELDS if field.default is ...)):
@@ -488,7 +478,7 @@ def entry_from_state(raw: object) -> Entry:
     return Entry(
         *checked_line(raw["key"], raw["data"]),
         **fields,
-        more=not_default(more) if more else None,
+        more=without_defaults(more) if more else None,
         unknown=unknown,
     )
 

@@ -1,6 +1,8 @@
-"""Best first, in one place: pins, matches by score, the rest by retention; fading, and why.
+"""The order of entries: pinned ones, then matches by score, then the others by retention.
 
-``recall`` takes the head of it, the packer walks it, ``Context.explain()`` shows it.
+Here are the score, its fading, and the explanation of the order. ``recall`` returns the best
+matches, ``get_context`` offers the entries to the packer in this order, and ``Context.explain()``
+shows it.
 """
 
 from __future__ import annotations
@@ -18,12 +20,14 @@ from .retention import freshness, retentions
 __all__ = ["Hit", "Ranking", "best_matches", "hits", "score"]
 
 IMPORTANCE_SHARE: Final = 0.5
-"""The part of a score that importance decides: an unimportant match is worth half of one that is
-most important. At 0 importance has no say, at 1 an entry of importance 0 is never found."""
+"""The share of a score that is due to importance, from 0 to 1: at 0.5 a match of importance 0
+scores half of one of importance 1. At 0 importance has no effect, at 1 a match of importance 0
+scores 0 but for its freshness."""
 
 FRESH_POINTS: Final = 0.05
-"""What being new adds to a score: enough to order matches of one relevance, and at most a
-difference in relevance of a question of ten words."""
+"""The score that is added at freshness 1 (range 0 to 0.1; a larger one ranks newer matches before
+more relevant ones). 0.05 equals one word of a question of ten words, which is a relevance of 0.1,
+at importance 0, and half a word at importance 1."""
 
 Hit: TypeAlias = tuple[float, int, int, float, Entry]
 """An entry that the index found: its score, its time, its serial number, its relevance, and itself.
@@ -32,26 +36,28 @@ A plain tuple, because a question may find every entry; it orders as matches do,
 """
 
 
-def score(relevance: float, importance: float, freshness: float, fade: float = 1.0) -> float:
-    """The score that matches are ordered by; ``importance`` is the worth of an entry.
+def score(relevance: float, worth: float, fresh: float, fade: float = 1.0) -> float:
+    """The score that matches are ordered by, of numbers from 0 to 1.
 
-    >>> score(1.0, importance=0.9, freshness=1.0)
+    ``worth`` is the importance of an entry shifted by feedback, ``fresh`` its freshness.
+
+    >>> score(1.0, worth=0.9, fresh=1.0)
     1.0
     """
-    weight = 1 - IMPORTANCE_SHARE + IMPORTANCE_SHARE * importance
-    return relevance * weight * fade + FRESH_POINTS * freshness
+    weight = 1 - IMPORTANCE_SHARE + IMPORTANCE_SHARE * worth
+    return relevance * weight * fade + FRESH_POINTS * fresh
 
 
 def faded(entry: Entry, *, now: int, half_life: float) -> float:
-    """The part of a match that time leaves, from 1 down to 1/2, so that no match becomes a miss.
+    """The factor by which age reduces a score: 1 at age 0, 3/4 after one half-life, towards 1/2.
 
-    It has fallen half of the way after ``half_life`` milliseconds since the entry was remembered,
-    or helped, whichever is later.
+    The age counts in milliseconds, as ``half_life`` does, from the time when the entry was
+    remembered or reinforced, whichever is later.
     """
     used = entry.used_ms
     last = entry.updated_ms if used is None else max(entry.updated_ms, used)
-    left: float = 0.5 ** (max(0, now - last) / half_life)
-    return (1 + left) / 2
+    halved: float = 0.5 ** (max(0, now - last) / half_life)
+    return (1 + halved) / 2
 
 
 class Fading(NamedTuple):
@@ -65,7 +71,7 @@ class Fading(NamedTuple):
 def hits(
     answer: object, serials: Mapping[str, int], entries: Mapping[int, Entry], fading: Fading
 ) -> list[Hit]:
-    """The live entries that an index answered with, in no order.
+    """A ``Hit`` for each live entry in the answer of an index, unordered.
 
     ``serials`` has the serial number of each key, ``entries`` the entry of each serial number.
 
@@ -93,10 +99,10 @@ def best_matches(
 ) -> list[Match]:
     """The best ``limit`` matches, best score first, ties newer first.
 
-    ``where`` is asked best first, until enough have passed.
+    ``where`` is called with the matches, best first, until it has accepted ``limit`` of them.
     """
     if where is None:
-        # Only what is asked for becomes a value of its own.
+        # Only the hits that are returned become matches.
         best = heapq.nlargest(limit, found)
         return [Match(entry, relevance, points) for points, _, _, relevance, entry in best]
     passed: list[Match] = []
@@ -110,7 +116,7 @@ def best_matches(
 
 
 class Ranking(NamedTuple):
-    """Live entries, oldest first, with what a question found among them at one time."""
+    """Live entries, oldest first, with the hits of a question among them, at one time."""
 
     entries: Sequence[Entry]
     found: list[Hit]
@@ -118,7 +124,7 @@ class Ranking(NamedTuple):
     window: float
 
     def where(self, passes: Callable[[Entry], object]) -> Ranking:
-        """The ranking of those entries that pass; each is asked once, best first."""
+        """The ranking of the entries that pass; ``passes`` gets each entry once, best first."""
         passed = [place for place in self.best_first() if passes(self.entries[place])]
         keys = {self.entries[place].key for place in passed}
         return self._replace(
@@ -129,9 +135,9 @@ class Ranking(NamedTuple):
     def best_first(self) -> Iterator[int]:
         """The places of the entries in the order in which a context takes them.
 
-        The pinned ones, the matches by score, the rest by retention, ties newer first; among the
-        pinned ones, too, the matches come first. Nothing is worked out before the first place is
-        asked for.
+        Pinned entries, matches by score, the other entries by retention; ties newer first. Among
+        the pinned entries, too, matches come first. Nothing is computed before the first place is
+        requested.
         """
         return chain.from_iterable(self._parts())
 
@@ -142,7 +148,9 @@ class Ranking(NamedTuple):
         ranking = sorted(newest_first, key=kept.__getitem__, reverse=True)
         if found:
             wanted = {entry.key for *_, entry in found}
-            places = {one.key: place for place, one in enumerate(entries) if one.key in wanted}
+            places = {
+                entry.key: place for place, entry in enumerate(entries) if entry.key in wanted
+            }
             matches = [places[entry.key] for *_, entry in sorted(found, reverse=True)]
             ranking = matches + [place for place in ranking if entries[place].key not in wanted]
         with_more = [entry for entry in entries if entry.more]
@@ -154,7 +162,7 @@ class Ranking(NamedTuple):
     def explanation(
         self, taken: Iterable[Entry], count: Callable[[Entry], int | float]
     ) -> Explanation:
-        """A row for each entry, best first: why it stands there, and whether it was taken.
+        """A row for each entry, best first: the reason of its place, and whether it was taken.
 
         ``count`` gives the tokens of an entry alone.
         """

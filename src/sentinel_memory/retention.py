@@ -1,4 +1,4 @@
-"""The formula that says which entries stay: freshness and retention, pure functions of a time."""
+"""Freshness and retention, pure functions of a time; the lowest retention is evicted first."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from .entry import Entry
 __all__ = ["FRESH_BONUS", "freshness", "retention", "retentions"]
 
 FRESH_BONUS: Final = 0.1
-"""The retention that an entry gains by being new: a tenth of the whole range of importance.
+"""Retention added at freshness 1, on the scale of importance; from 0 to 1, and 0 is by worth only.
 
 A larger bonus lets newer entries push out more important ones.
 """
@@ -31,7 +31,7 @@ def freshness(updated_ms: int, *, now: int, window: float) -> float:
 
 
 def retention(worth: float, updated_ms: int, *, now: int, window: float) -> float:
-    """The retention of one entry: the higher, the more speaks for keeping it.
+    """The retention of one entry; entries of higher retention are evicted later.
 
     >>> retention(0.5, 0, now=12_000, window=24_000)
     0.55
@@ -40,24 +40,24 @@ def retention(worth: float, updated_ms: int, *, now: int, window: float) -> floa
 
 
 def retentions(entries: Sequence[Entry], *, now: int, window: float) -> list[float]:
-    """The retention of each of some entries, to the last bit the same as one by one.
+    """The retentions of entries, equal bit for bit to ``retention`` of each.
 
-    ``entries`` are oldest first, as a context needs them anyway. So those whose freshness is 0 or 1
-    stand at the two ends, and the formula is worked out only for those between.
+    ``entries`` must be oldest first. So entries of freshness 0 and of freshness 1 stand at the two
+    ends, and the freshness is computed only for the entries between.
     """
 
     def is_fresh(entry: Entry) -> bool:
         return 1.0 - (now - entry.updated_ms) / window > 0
 
     stale = bisect_left(entries, True, key=is_fresh)
-    # Most entries have nothing beside their importance; asking that first is faster than ``worth``.
-    found = [entry.worth if entry.more else entry.importance for entry in entries[:stale]]
-    found += [
-        (entry.worth if entry.more else entry.importance)
-        + FRESH_BONUS * (1.0 - (now - entry.updated_ms) / window)
-        for entry in entries[stale:]
-    ]
+    future = len(entries)
     if entries and now < entries[-1].updated_ms:  # a clock that went back
         future = bisect_right(entries, now, key=attrgetter("updated_ms"))
-        found[future:] = [entry.worth + FRESH_BONUS for entry in entries[future:]]
+    # Most entries have no feedback, and their importance is read faster than ``worth``.
+    found = [entry.worth if entry.more else entry.importance for entry in entries]
+    found[stale:future] = [
+        worth + FRESH_BONUS * (1.0 - (now - entry.updated_ms) / window)
+        for worth, entry in zip(found[stale:future], entries[stale:future], strict=True)
+    ]
+    found[future:] = [worth + FRESH_BONUS for worth in found[future:]]
     return found

@@ -26,7 +26,7 @@ def test_every_name_is_there_and_documented() -> None:
         _ = agent.nothing
 
 
-def test_a_function_stays_what_it_is_when_its_module_is_imported() -> None:
+def test_importing_a_submodule_does_not_hide_the_function_of_its_name() -> None:
     code = (
         f"import sys; sys.path.insert(0, {str(PACKAGE.parent)!r})\n"
         "import sentinel_memory\n"

@@ -100,7 +100,7 @@ def test_only_what_was_evicted_is_archived(clock: FakeClock, tmp_path: Path) -> 
     assert len(archive.find("k0")) == 1
 
 
-def test_newest_are_found_first_and_the_oldest_leave_over_the_bound(
+def test_the_newest_are_found_first_and_the_oldest_are_dropped_over_the_bound(
     clock: FakeClock, tmp_path: Path
 ) -> None:
     archive = Archive(tmp_path, clock=clock, max_bytes=2_000)
@@ -164,7 +164,9 @@ def test_a_flipped_byte_is_noticed_wherever_it_is(clock: FakeClock, tmp_path: Pa
     assert archive.verify() == []
 
 
-def test_what_is_cut_short_or_missing_is_damaged(clock: FakeClock, tmp_path: Path) -> None:
+def test_a_snapshot_that_is_cut_short_or_incomplete_is_damaged(
+    clock: FakeClock, tmp_path: Path
+) -> None:
     archive = Archive(tmp_path, clock=clock)
     filled(archive, clock, 3)
     first, second = files(tmp_path)
@@ -180,7 +182,7 @@ def test_what_is_cut_short_or_missing_is_damaged(clock: FakeClock, tmp_path: Pat
         archive.restore(tmp_path.parent / first.name)
 
 
-def test_what_dead_writers_left_is_swept(clock: FakeClock, tmp_path: Path) -> None:
+def test_temp_files_of_dead_writers_are_swept(clock: FakeClock, tmp_path: Path) -> None:
     filled(Archive(tmp_path, clock=clock), clock, 2)
     [data] = files(tmp_path)
     name = "evicted-20200101T000000000Z-5.json.gz"
@@ -228,7 +230,7 @@ def test_erasing_says_which_snapshot_it_cannot_read(clock: FakeClock, tmp_path: 
 
 
 @pytest.mark.parametrize("trouble", ["is a file", "full", "read-only"])
-def test_a_memory_does_not_notice_what_the_archive_cannot_write(
+def test_a_failing_archive_does_not_disturb_the_memory(
     clock: FakeClock, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, trouble: str
 ) -> None:
     folder = tmp_path / "a"
@@ -265,7 +267,9 @@ def test_a_memory_does_not_notice_what_the_archive_cannot_write(
     assert archive.errors == 1
 
 
-def test_too_much_that_waits_is_lost_and_counted(clock: FakeClock, tmp_path: Path) -> None:
+def test_entries_beyond_the_waiting_limit_are_dropped_and_counted(
+    clock: FakeClock, tmp_path: Path
+) -> None:
     told: list[Exception] = []
     archive = Archive(tmp_path, clock=clock, on_error=told.append)
     entry = Memory(clock=clock).remember("a", 1).entry
@@ -335,7 +339,7 @@ def run(code: str, *arguments: str) -> subprocess.CompletedProcess[str]:
     )
 
 
-def test_what_waits_at_the_end_of_a_program_is_written(tmp_path: Path) -> None:
+def test_waiting_entries_are_written_at_the_end_of_a_program(tmp_path: Path) -> None:
     code = """
 import sys
 from sentinel_memory import Memory

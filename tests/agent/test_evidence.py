@@ -50,7 +50,7 @@ def test_the_pairs_are_in_many_languages_and_labelled_both_ways() -> None:
 
 
 @pytest.mark.parametrize("row", rows("evidence_vectors.jsonl"), ids=lambda row: row["text"][:40])
-def test_a_verdict_and_its_reason(row: dict[str, Any]) -> None:
+def test_each_pair_has_the_expected_verdict_and_reason(row: dict[str, Any]) -> None:
     found = verdict(row)
     assert (found.used, found.why) == (not row["why"], row["why"])
     assert 0 <= found.share <= 1
@@ -65,7 +65,7 @@ def test_spelling_makes_no_difference() -> None:
     assert evidence(text, said.upper()).used
 
 
-def test_only_texts_are_taken() -> None:
+def test_arguments_that_are_not_texts_are_type_errors() -> None:
     wrong: Any = None
     with pytest.raises(TypeError, match="answer"):
         evidence("a", wrong)
@@ -75,7 +75,7 @@ def test_only_texts_are_taken() -> None:
         evidence("a", "b", others=[wrong])
 
 
-def test_a_long_answer_is_read_in_one_go() -> None:
+def test_a_long_answer_is_judged_in_linear_time() -> None:
     """A million characters: judged, and not in quadratic time (this takes seconds if it is)."""
     text = "the ferry leaves from pier 6 at 10:15 on Sundays"
     answer = "words that say nothing about it, over and over. " * 20_000 + text
@@ -127,7 +127,9 @@ def test_data_that_is_not_text_counts_by_its_values(clock: FakeClock) -> None:
     assert used.evidence.share == 1.0
 
 
-def test_what_changed_or_left_since_it_was_shown_is_not_credited(clock: FakeClock) -> None:
+def test_entries_that_changed_or_left_since_they_were_shown_are_not_credited(
+    clock: FakeClock,
+) -> None:
     memory = Memory(clock=clock)
     memory.remember("guest:name", "Radka")
     memory.remember("guest:city", "Lisbon")
@@ -186,6 +188,6 @@ def test_wrong_entries_are_refused_before_anything_changes(clock: FakeClock) -> 
     ],
     ids=range(12),
 )
-def test_no_text_takes_quadratic_time(text: str, answer: str) -> None:
+def test_no_pair_of_texts_takes_quadratic_time(text: str, answer: str) -> None:
     """Each takes less than a second or two; where one took quadratic time, it was minutes."""
     assert 0 <= evidence(text, answer, key=text[:1_000]).share <= 1

@@ -36,7 +36,9 @@ WEIGH = Weights(
         (None, 0.3),
     ],
 )
-def test_a_record_weighs_what_its_kind_and_its_words_say(record: Any, importance: float) -> None:
+def test_the_weight_of_a_record_comes_from_its_kind_and_words(
+    record: Any, importance: float
+) -> None:
     assert WEIGH(record) == importance
 
 
@@ -68,7 +70,7 @@ def test_wrong_weights_are_type_errors_that_name_the_argument() -> None:
         Weights("a", {}, words="security")
 
 
-def test_strings_are_clipped_and_all_else_stays() -> None:
+def test_strings_are_clipped_and_other_values_stay() -> None:
     data = {"a long key that stays as it is": ["abcdef", "abcde", 123456, True, None, 1.5]}
     assert clip(data, 5) == {
         "a long key that stays as it is": ["abcd…", "abcde", 123456, True, None, 1.5]
@@ -102,9 +104,7 @@ HANGUL = unicodedata.normalize("NFD", "각")
         ("\u0301" * 9, 4, "…"),
     ],
 )
-def test_a_cut_never_falls_inside_what_a_reader_sees_as_one_sign(
-    text: str, length: int, clipped: str
-) -> None:
+def test_a_cut_never_splits_a_visible_character(text: str, length: int, clipped: str) -> None:
     assert clip(text, length) == clipped
 
 
@@ -118,7 +118,7 @@ def test_a_length_that_is_not_a_whole_number_from_1_up_is_ignored_with_a_warning
         assert fingerprint("x", length=wrong) == fingerprint("x")
 
 
-def test_clipping_copies_and_refuses_what_json_cannot_hold() -> None:
+def test_clipping_copies_and_refuses_values_that_are_not_json() -> None:
     data = {"list": ["a"]}
     assert clip(data) == data
     assert clip(data)["list"] is not data["list"]

@@ -73,7 +73,7 @@ def test_numbers_out_of_range_are_ignored_with_a_warning(clock: FakeClock, wrong
     assert incidents.snapshot()["down"].level == 0.5
 
 
-def test_incidents_without_a_half_life_that_ends_never_fade(clock: FakeClock) -> None:
+def test_incidents_with_an_infinite_half_life_never_fade(clock: FakeClock) -> None:
     incidents = Incidents(Memory(clock=clock), ["down"], half_life=float("inf"))
     incidents.record("down")
     clock.tick(10_000 * DAY)
@@ -92,7 +92,7 @@ def test_incidents_without_a_half_life_that_ends_never_fade(clock: FakeClock) ->
         {"down": {"count": 1, "level": 1, "at": None}},
     ],
 )
-def test_a_stored_section_that_is_not_valid_is_set_aside(clock: FakeClock, stored: Any) -> None:
+def test_an_invalid_stored_section_is_rejected(clock: FakeClock, stored: Any) -> None:
     memory = Memory(clock=clock)
     incidents = Incidents(memory, ["down"])
     state = {**memory.to_state(), "incidents": stored}
@@ -103,7 +103,7 @@ def test_a_stored_section_that_is_not_valid_is_set_aside(clock: FakeClock, store
 # Identity
 
 
-def test_the_code_says_what_the_identity_is(clock: FakeClock) -> None:
+def test_the_identity_in_the_code_takes_precedence_over_the_stored_one(clock: FakeClock) -> None:
     store = MemoryStore()
     first = Memory(store=store, autosave=True, clock=clock)
     Identity(first, {"mission": "old"}, version=1)
@@ -173,7 +173,7 @@ def test_an_identity_is_json_and_its_name_is_free() -> None:
 # Audit
 
 
-def test_what_leaves_is_counted_by_cause_and_kind(clock: FakeClock) -> None:
+def test_entries_that_leave_are_counted_by_cause_and_kind(clock: FakeClock) -> None:
     memory = Memory(limit=3, clock=clock)
     audit = Audit(memory)
     memory.remember("chat:1", "a", importance=0.1)
@@ -240,7 +240,7 @@ def test_a_transaction_that_is_undone_counts_nothing(clock: FakeClock, tmp_path:
     assert audit.tally().removed == {("forgotten", "chat"): 2}
 
 
-def test_a_cleared_memory_starts_with_what_was_cleared(clock: FakeClock) -> None:
+def test_an_audit_of_a_cleared_memory_starts_with_the_cleared_entries(clock: FakeClock) -> None:
     memory = Memory(limit=2, clock=clock)
     audit = Audit(memory)
     for number in range(5):
@@ -251,7 +251,9 @@ def test_a_cleared_memory_starts_with_what_was_cleared(clock: FakeClock) -> None
     assert (audit.tally() - before).removed == {("evicted", "chat"): -3, ("forgotten", "chat"): 2}
 
 
-def test_what_a_load_had_no_room_for_is_counted_once(clock: FakeClock, tmp_path: Path) -> None:
+def test_entries_over_the_limit_of_a_load_are_counted_once(
+    clock: FakeClock, tmp_path: Path
+) -> None:
     path = tmp_path / "m.json"
     full = Memory.open(path, clock=clock)
     for number in range(4):
@@ -285,7 +287,7 @@ def test_an_audit_of_made_up_kinds_stays_small(clock: FakeClock) -> None:
         {"compactions": 1, "removed": {}, "repeated": 0, "lastAt": "today"},
     ],
 )
-def test_a_stored_audit_that_is_not_valid_is_set_aside(clock: FakeClock, stored: Any) -> None:
+def test_an_invalid_stored_audit_is_rejected(clock: FakeClock, stored: Any) -> None:
     memory = Memory(clock=clock)
     audit = Audit(memory)
     assert memory.restore({**memory.to_state(), "audit": stored}).dropped == 1

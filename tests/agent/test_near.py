@@ -37,7 +37,7 @@ def of_two(here: Any, there: Any, *, keys: tuple[str, str] = ("a:1", "b:1"), **o
         ),
     ],
 )
-def test_similarity_is_what_the_smaller_shares_and_the_difference_is_told(
+def test_similarity_is_the_share_of_the_smaller_text_and_the_difference_is_reported(
     here: Any, there: Any, similarity: float, only_here: Any, only_there: Any
 ) -> None:
     [found] = of_two(here, there)

@@ -311,6 +311,35 @@ def test_a_block_that_ends_with_an_answer_keeps_the_turn() -> None:
     assert said(transcript) == [("q", "a")]
 
 
+REFUSED_ANSWERS: dict[str, tuple[Any, Any]] = {
+    "not text": (1, ()),
+    "too long": ("long" * 10, ()),
+    "a lone surrogate": ("\ud800", ()),
+    "a result without a call": ("a", [{"role": "tool", "content": "r", "tool_call_id": "1"}]),
+    "tool messages that are not a list": ("a", 5),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED_ANSWERS)
+def test_a_refused_answer_leaves_the_earlier_one(name: str) -> None:
+    """A caller that catches the exception keeps the turn with the answer that was accepted."""
+    transcript = Transcript(Memory(), assistant_chars=20)
+    text, messages = REFUSED_ANSWERS[name]
+    with transcript.turn("q") as turn:
+        turn.answer("a good one")
+        with pytest.raises((TypeError, ValueError)):
+            turn.answer(text, tool_messages=messages)
+    assert said(transcript) == [("q", "a good one")]
+
+
+def test_a_refused_first_answer_keeps_nothing() -> None:
+    transcript = Transcript(Memory(), assistant_chars=3)
+    with transcript.turn("q") as turn, pytest.raises(ValueError, match="assistant_chars=3"):
+        turn.answer("long")
+    assert turn.kept is None
+    assert len(transcript) == 0
+
+
 @pytest.mark.parametrize("answer", [None, "", " ", "\n\t\u2029"])
 def test_an_empty_answer_keeps_nothing(answer: str | None) -> None:
     """Nor does it leave an earlier answer standing."""

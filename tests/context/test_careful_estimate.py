@@ -35,7 +35,7 @@ IDS = [f"{number} {row.kind}" for number, row in enumerate(TABLE)]
 
 
 @pytest.mark.parametrize("row", TABLE, ids=IDS)
-def test_it_is_hardly_ever_below_the_larger_count(row: Row) -> None:
+def test_the_estimate_is_hardly_ever_below_the_larger_count(row: Row) -> None:
     """Never below 95 % of it, for any text of the table."""
     assert careful_estimate(row.text) >= 0.95 * row.most
 
@@ -52,7 +52,7 @@ def test_the_table_as_a_whole_is_not_overestimated_much() -> None:
     assert estimated < 1.5 * sum(row.most for row in TABLE)
 
 
-def test_the_rough_estimate_would_not_do() -> None:
+def test_the_rough_estimate_is_often_too_low() -> None:
     """It falls below for more than half of the table, in places to a fifth."""
     below = [row for row in TABLE if estimate_tokens(row.text) < 0.95 * row.most]
     assert len(below) > len(TABLE) / 2
@@ -60,7 +60,7 @@ def test_the_rough_estimate_would_not_do() -> None:
 
 
 @pytest.mark.parametrize("name", ["o200k_base", "cl100k_base"])
-def test_the_table_is_what_the_real_tokenizers_say(name: str) -> None:
+def test_the_table_has_the_counts_of_the_real_tokenizers(name: str) -> None:
     count = real(name)
     assert [count(row.text) for row in TABLE] == [getattr(row, name) for row in TABLE]
 
@@ -75,13 +75,13 @@ def test_any_text_has_an_estimate(text: str) -> None:
 
 
 @given(st.text(), st.text())
-def test_more_text_is_not_less(one: str, two: str) -> None:
+def test_a_longer_text_never_has_a_lower_estimate(one: str, two: str) -> None:
     """Joined texts are about their sum: what it says is local, as for a real tokenizer."""
     both = careful_estimate(f"{one}\n{two}")
     assert abs(both - careful_estimate(one) - careful_estimate(two)) <= 8
 
 
-def test_a_context_keeps_within_it() -> None:
+def test_a_context_with_the_careful_estimate_keeps_the_budget() -> None:
     """It is a tokenizer like any other, and the real count is then within the budget too."""
     memory = Memory(tokenizer=careful_estimate)
     for number, row in enumerate(TABLE):

@@ -38,7 +38,7 @@ def packed(case: Any, budget: float, tokenizer: Any, counts: Counts | None = Non
 
 
 @pytest.mark.parametrize("name", [*TOKENIZERS, "estimate_tokens, recognised"])
-def test_the_choice_is_that_of_the_literal_procedure(name: str) -> None:
+def test_the_choice_equals_the_literal_choice(name: str) -> None:
     """150 random memories for each local tokenizer, on the first turn and on the second."""
     tokenizer = TOKENIZERS.get(name, estimate_tokens)
     draw = random.Random(f"equality {name}")
@@ -54,7 +54,7 @@ def test_the_choice_is_that_of_the_literal_procedure(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", [*TOKENIZERS, *ODD])
-def test_what_is_promised_holds_for_any_tokenizer(name: str) -> None:
+def test_the_promises_hold_for_any_tokenizer(name: str) -> None:
     """Counted as returned, within the budget, nothing lost, oldest first."""
     tokenizer = {**TOKENIZERS, **ODD}[name]
     draw = random.Random(f"promises {name}")
@@ -163,7 +163,7 @@ def test_a_format_is_called_once_per_entry_and_call(clock: FakeClock) -> None:
         assert sorted(seen) == sorted(entry.key for entry in memory)
 
 
-def test_the_header_is_counted_and_stands_only_above_something(clock: FakeClock) -> None:
+def test_the_header_is_counted_and_left_out_without_lines(clock: FakeClock) -> None:
     memory = Memory(clock=clock, tokenizer=len)
     memory.remember("a", "1")
     assert memory.get_context(6, header="H", separator="\n").text == "H\na: 1"
@@ -187,7 +187,7 @@ def test_one_line_keeps_a_memory_on_one_line(line_break: str, clock: FakeClock) 
 
 
 @pytest.mark.parametrize("budget", [None, "30", True, [], 3j, b"5"])
-def test_a_budget_that_is_no_number_is_a_type_error(budget: Any) -> None:
+def test_a_budget_that_is_not_a_number_is_a_type_error(budget: Any) -> None:
     with pytest.raises(TypeError, match="token_budget must be a number"):
         Memory().get_context(budget)
 
@@ -219,7 +219,7 @@ def test_any_other_number_is_a_budget(budget: Any, clock: FakeClock) -> None:
         ("5", "a str of 1 characters"),
     ],
 )
-def test_a_tokenizer_that_returns_no_count_says_what_came_back_and_how_to_fix_it(
+def test_the_error_for_a_wrong_count_shows_the_value_and_the_fix(
     answer: Any, said: str, clock: FakeClock
 ) -> None:
     memory = Memory(clock=clock)
@@ -247,7 +247,7 @@ def test_a_wrong_option_is_named(options: Any, message: str, clock: FakeClock) -
 
 
 @pytest.mark.parametrize("place", ["tokenizer", "format"])
-def test_what_a_callback_raises_reaches_the_caller(place: str, clock: FakeClock) -> None:
+def test_exceptions_of_callbacks_reach_the_caller(place: str, clock: FakeClock) -> None:
     memory = Memory(clock=clock)
     memory.remember("a", 1)
     calls: list[int] = []
@@ -284,7 +284,7 @@ class Lying(str):
 
 
 @pytest.mark.parametrize("name", ["the estimate", *ODD])
-def test_separator_header_and_lines_are_plain_text_whatever_they_say(
+def test_separator_header_and_lines_become_plain_str_whatever_their_class_overrides(
     name: str, clock: FakeClock
 ) -> None:
     """The text is that of plain strings, of the plain type, and is itself counted."""

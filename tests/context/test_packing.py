@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from sentinel_memory import Context, Entry
 from sentinel_memory.context.pack import Counts, pack, plain_line
-from sentinel_memory.entry import new_entry
+from support.entries import new_entry
 from support.literal import FORMATS, budget_of, data_alone, literal_context, random_case
 from support.tokenizers import real
 
@@ -110,7 +110,7 @@ ODD_LINES: dict[str, Callable[[str, int], str]] = {
 @pytest.mark.parametrize("separator", ["\n", ""])
 @pytest.mark.parametrize("budget", [500, 2_000, 4_000])
 @pytest.mark.parametrize("kind", ODD_LINES)
-def test_lines_that_merge_with_what_is_before_them_cost_no_more(
+def test_lines_that_merge_with_the_line_before_cost_no_more(
     kind: str, budget: int, separator: str
 ) -> None:
     """The same limits where the cost of a line depends on the line before it."""
@@ -154,7 +154,7 @@ def test_on_the_second_turn_only_the_new_line_is_counted_alone() -> None:
 
 
 @pytest.mark.parametrize("separator", ["", "\n"])
-def test_lines_that_merge_with_what_is_before_them_are_packed_as_literally(separator: str) -> None:
+def test_lines_that_merge_with_the_line_before_give_the_literal_choice(separator: str) -> None:
     """Line breaks, spaces and digits at both ends, in a memory of 150 entries."""
     draw = random.Random(8)
     edges = ("\n", "\n\n", "  ", "111", "22", "'s", "/", "a", "!", "", "\t", "😀", "東")
@@ -221,7 +221,7 @@ def test_rounded_counts_give_the_literal_choice(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", [*ROUNDED, "a few odd lines"])
-def test_what_is_rounded_or_odd_costs_little_more(name: str) -> None:
+def test_rounded_counts_and_odd_lines_cost_little_more(name: str) -> None:
     """Errors are allowed for, they do not lead to the literal procedure."""
     count = ROUNDED.get(name, real("o200k_base"))
     texts = talk(SIZES["from 4 to 13 words"], 400)
@@ -271,7 +271,7 @@ PIECES = st.sampled_from(
     budget=st.integers(0, 60),
     order=st.randoms(use_true_random=False),
 )
-def test_nothing_but_the_literal_choice_comes_out(
+def test_random_cases_give_the_literal_choice(
     texts: list[str],
     separator: str,
     header: str,
@@ -299,7 +299,7 @@ def test_nothing_but_the_literal_choice_comes_out(
     factors=st.tuples(st.integers(1, 9), st.integers(0, 9), st.integers(1, 97)),
     warm=st.booleans(),
 )
-def test_no_function_whatever_brings_a_text_over_the_budget(
+def test_no_counting_function_brings_a_text_over_the_budget(
     texts: list[str], budget: int, factors: tuple[int, int, int], warm: bool
 ) -> None:
     """Random in the text, more for longer ones, or a mixture; also with costs kept from before."""
@@ -330,7 +330,7 @@ def test_a_rounded_count_may_tie_on_both_sides() -> None:
     assert [entry.key for entry in packed.entries] == ["chat:0000", "chat:0001", "chat:0002"]
 
 
-def test_overhead_only_for_a_text_that_has_anything_in_it() -> None:
+def test_a_fixed_cost_that_an_empty_text_does_not_have_is_found() -> None:
     """What an empty text counts says nothing of the others."""
     entries = entries_of(["ok", "6 p"])
     options: dict[str, Any] = {"format": data_alone, "separator": "", "header": " "}
@@ -387,7 +387,7 @@ def test_no_lock_is_held_while_a_tokenizer_runs() -> None:
     assert waited > 5
 
 
-def test_a_random_tokenizer_never_has_the_last_word_on_an_uncounted_text() -> None:
+def test_with_a_random_tokenizer_the_returned_text_was_counted_within_the_budget() -> None:
     """What is returned was counted as it is, and that count was within the budget."""
     entries = entries_of(talk(SIZES["from 4 to 13 words"], 40))
     for seed in range(200):
@@ -435,7 +435,7 @@ def used(counts: Counts, tokenizer: Count, texts: list[str], budget: int = 30) -
     )
 
 
-def test_numbers_are_kept_and_no_text() -> None:
+def test_counts_are_kept_between_calls_and_no_text() -> None:
     """Not even of the entries that are still there."""
     counts = Counts()
     used(counts, len, ["zanzibarquartz and so on", "short"])
@@ -445,7 +445,7 @@ def test_numbers_are_kept_and_no_text() -> None:
     assert not [thing for thing in gc.get_referents(counts.__dict__) if isinstance(thing, str)]
 
 
-def test_what_is_no_longer_packed_is_dropped() -> None:
+def test_counts_of_lines_no_longer_packed_are_dropped() -> None:
     """However many different lines come by, what is kept is bounded by those of one call."""
     counts = Counts()
     sizes = []
@@ -473,7 +473,7 @@ def test_a_tokenizer_is_known_by_itself_and_a_method_by_its_object() -> None:
     assert counts.get(len) == {}
 
 
-def test_a_tokenizer_made_anew_for_each_call_is_right_and_piles_up_nothing() -> None:
+def test_a_tokenizer_made_anew_for_each_call_counts_right_and_accumulates_nothing() -> None:
     """It finds nothing of its predecessor, also if it has its address."""
     counts = Counts()
     texts = talk(SIZES["from 4 to 13 words"], 20)
@@ -489,7 +489,7 @@ def test_a_tokenizer_made_anew_for_each_call_is_right_and_piles_up_nothing() -> 
     assert max(sizes) <= 20 * 3 + 120
 
 
-def test_a_failed_call_leaves_what_was_known() -> None:
+def test_a_failed_call_leaves_the_kept_counts() -> None:
     counts = Counts()
     used(counts, len, ["a" * 20, "b" * 20])
     before = counts.get(len)

@@ -146,7 +146,7 @@ def test_a_batch_that_is_left_in_another_thread_postpones_nothing_any_more(
     assert store.keys()[-1] == "here"
 
 
-def test_twenty_requests_at_a_time_lose_nothing_that_was_acknowledged(
+def test_twenty_concurrent_requests_lose_no_acknowledged_change(
     memory: Memory, store: CountingStore
 ) -> None:
     """Each enters, uses and leaves its batch in whichever thread is free."""
@@ -219,7 +219,7 @@ def test_a_batch_of_one_memory_postpones_nothing_of_another(clock: FakeClock) ->
     assert stores[0].keys() == ["a"]
 
 
-def test_a_batch_that_raises_saves_and_one_without_a_change_does_not(
+def test_a_batch_that_raises_saves_and_a_batch_without_changes_does_not(
     memory: Memory, store: CountingStore
 ) -> None:
     def failing() -> None:

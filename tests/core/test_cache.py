@@ -13,7 +13,7 @@ class Thing:
     pass
 
 
-def test_any_value_is_kept_by_reference(clock: FakeClock) -> None:
+def test_the_cache_keeps_any_value_by_reference(clock: FakeClock) -> None:
     cache = Memory(clock=clock).cache
     thing = Thing()
     cache.put("thing", thing)
@@ -24,7 +24,7 @@ def test_any_value_is_kept_by_reference(clock: FakeClock) -> None:
     assert len(cache) == 2
 
 
-def test_a_value_is_gone_at_its_ttl(clock: FakeClock) -> None:
+def test_a_cached_value_is_gone_at_its_ttl(clock: FakeClock) -> None:
     cache = Memory(clock=clock, cache_ttl=10).cache
     cache.put("default", 1)
     cache.put("short", 1, ttl=2)
@@ -38,7 +38,7 @@ def test_a_value_is_gone_at_its_ttl(clock: FakeClock) -> None:
     assert cache.get("long") is None
 
 
-def test_delete_is_true_if_a_live_value_went(clock: FakeClock) -> None:
+def test_delete_returns_true_if_it_removed_a_live_value(clock: FakeClock) -> None:
     cache = Memory(clock=clock).cache
     cache.put("a", 1)
     cache.put("b", 1, ttl=1)
@@ -50,7 +50,7 @@ def test_delete_is_true_if_a_live_value_went(clock: FakeClock) -> None:
     assert cache.delete("never")
 
 
-def test_what_has_expired_does_not_pile_up(clock: FakeClock) -> None:
+def test_expired_values_do_not_accumulate_in_the_cache(clock: FakeClock) -> None:
     """A later ``put`` of any key lets the objects go."""
     cache = Memory(clock=clock).cache
     thing = Thing()
@@ -68,7 +68,7 @@ def test_what_has_expired_does_not_pile_up(clock: FakeClock) -> None:
     assert len(cache._expiries) < 50
 
 
-def test_it_is_never_saved_and_stays_through_a_load(clock: FakeClock) -> None:
+def test_the_cache_is_never_saved_and_stays_through_a_load(clock: FakeClock) -> None:
     store = MemoryStore()
     memory = Memory(clock=clock, store=store)
     memory.cache.put("secret", "value")

@@ -42,7 +42,7 @@ Point = collections.namedtuple("Point", "x y")
 
 
 @given(JSON)
-def test_what_get_gives_is_the_json_round_trip_before_and_after_a_restart(data: Any) -> None:
+def test_get_returns_the_json_round_trip_before_and_after_a_restart(data: Any) -> None:
     memory = Memory(clock=lambda: 0)
     memory.remember("k", data)
     expected = json.loads(json.dumps(data))
@@ -119,7 +119,7 @@ REFUSED: dict[str, tuple[Any, type[Exception], str]] = {
 
 
 @pytest.mark.parametrize(("data", "error", "message"), REFUSED.values(), ids=REFUSED)
-def test_what_json_cannot_hold_is_refused_with_the_memory_unchanged(
+def test_data_that_is_not_json_is_refused_with_the_memory_unchanged(
     data: Any, error: type[Exception], message: str, clock: FakeClock
 ) -> None:
     """At ``remember``, naming the key, not at a later save."""
@@ -142,7 +142,7 @@ def test_100_levels_are_kept(clock: FakeClock) -> None:
     assert memory.recall("deep")[0].key == "k"
 
 
-def test_the_longest_integer_is_the_longest_that_reads_back(clock: FakeClock) -> None:
+def test_the_longest_integer_accepted_is_the_longest_that_reads_back(clock: FakeClock) -> None:
     digits = sys.get_int_max_str_digits()
     memory = Memory(clock=clock)
     memory.remember("k", 10 ** (digits - 1))

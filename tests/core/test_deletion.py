@@ -61,7 +61,7 @@ WAYS: dict[str, Any] = {
 
 
 @pytest.mark.parametrize("way", WAYS)
-def test_nothing_of_it_is_left(way: str, tmp_path: Path, clock: FakeClock) -> None:
+def test_a_deleted_text_is_left_nowhere(way: str, tmp_path: Path, clock: FakeClock) -> None:
     """In no file, temp files included, and in no object that hangs on the memory."""
     folder = tmp_path / "m"
     memory = Memory.open(folder / "memory.json", limit=3, clock=clock)

@@ -12,7 +12,7 @@ from sentinel_memory import Entry, Memory, MemoryStore
 from support.clocks import FakeClock
 
 
-def test_overwriting_a_live_key_keeps_what_was_not_given(clock: FakeClock) -> None:
+def test_overwriting_a_live_key_keeps_the_fields_not_given(clock: FakeClock) -> None:
     """``created_at`` and importance stay, ``updated_at`` is now, the expiry goes."""
     memory = Memory(clock=clock)
     memory.remember("k", "old", importance=0.8, ttl=60)
@@ -55,7 +55,7 @@ def test_the_result_says_what_happened(clock: FakeClock) -> None:
     assert "e" not in memory
 
 
-def test_expired_ones_are_reported_in_the_order_in_which_they_were_remembered(
+def test_expired_entries_are_reported_in_the_order_in_which_they_were_remembered(
     clock: FakeClock,
 ) -> None:
     memory = Memory(clock=clock)
@@ -70,7 +70,7 @@ def test_expired_ones_are_reported_in_the_order_in_which_they_were_remembered(
     assert memory.stats().expired == 4
 
 
-def test_forget_removes_also_what_is_invisible(clock: FakeClock) -> None:
+def test_forget_removes_expired_entries_too(clock: FakeClock) -> None:
     """``True`` only if a live entry went."""
     memory = Memory(clock=clock)
     memory.remember("a", 1)
@@ -127,7 +127,7 @@ def test_an_empty_memory_is_true() -> None:
     assert (memory.cache or 1) is memory.cache
 
 
-def test_the_newest_come_first_and_those_of_one_millisecond_by_order(clock: FakeClock) -> None:
+def test_recent_is_newest_first_and_within_one_millisecond_by_order(clock: FakeClock) -> None:
     memory = Memory(clock=clock)
     memory.remember("a", 1)
     memory.remember("b", 1)
@@ -159,7 +159,7 @@ def test_times_are_epoch_seconds_in_whole_milliseconds() -> None:
 
 
 @pytest.mark.parametrize("key", [None, 5, b"k", ("a",), ["k"]])
-def test_a_key_that_is_no_str_is_a_type_error_in_every_call(key: Any, clock: FakeClock) -> None:
+def test_a_key_that_is_not_a_str_is_a_type_error_in_every_call(key: Any, clock: FakeClock) -> None:
     memory = Memory(clock=clock)
     for call in (
         lambda: memory.remember(key, 1),
@@ -232,7 +232,7 @@ def test_an_entry_cannot_be_changed(clock: FakeClock) -> None:
 
 
 @pytest.mark.parametrize("copier", [copy.copy, copy.deepcopy, pickle.dumps])
-def test_a_memory_cannot_be_copied_and_says_what_to_do(copier: Any) -> None:
+def test_copying_a_memory_is_an_error_that_says_what_to_do(copier: Any) -> None:
     with pytest.raises(TypeError, match="to_state"):
         copier(Memory())
 
@@ -303,7 +303,7 @@ def test_on_evict_reports_automatic_compactions_that_removed_something(clock: Fa
     assert len(seen) == 2
 
 
-def test_what_on_evict_raises_reaches_the_caller_and_loses_nothing(clock: FakeClock) -> None:
+def test_exceptions_of_on_evict_reach_the_caller_and_lose_nothing(clock: FakeClock) -> None:
     def on_evict(_: object) -> None:
         raise KeyError("archive is closed")
 

@@ -14,8 +14,8 @@ from sentinel_memory import Memory, retention
 from sentinel_memory._core import eviction
 from sentinel_memory._core.entries import EntrySet
 from sentinel_memory._core.eviction import EvictionOrder
-from sentinel_memory.entry import new_entry
 from support.clocks import FakeClock
+from support.entries import new_entry
 from support.model import PlainMemory
 
 WINDOW = 1_000.0
@@ -49,7 +49,7 @@ def first_to_go(entries: EntrySet, now: int) -> str:
     st.lists(st.integers(-500, 800), max_size=40),
     st.randoms(use_true_random=False),
 )
-def test_the_first_to_go_is_the_one_with_the_lowest_retention_whatever_the_clock_does(
+def test_the_entry_of_lowest_retention_is_evicted_whatever_the_clock_does(
     drawn: list[tuple[float, int]], steps: list[int], choice: random.Random
 ) -> None:
     """Compared with a minimum over all, while entries leave and come and time goes both ways."""
@@ -138,7 +138,7 @@ def test_a_full_memory_of_random_importances_evicts_what_the_literal_procedure_e
     st.sampled_from([5e-321, 1e-5, 0.3, 1.0, 999.7, 1_000.0, 1e300, math.inf]),
     st.sampled_from([0, 1_792_310_400_000]),
 )
-def test_retentions_in_bulk_are_the_formula_to_the_last_bit(
+def test_retentions_in_bulk_equal_retention_bit_for_bit(
     ages: list[int], window: float, now: int
 ) -> None:
     """Also for a window shorter than a millisecond, or longer than time."""
@@ -147,7 +147,7 @@ def test_retentions_in_bulk_are_the_formula_to_the_last_bit(
     assert retention.retentions(oldest_first, now=now, window=window) == expected
 
 
-def test_overwriting_one_key_for_ever_does_not_pile_up_anything() -> None:
+def test_overwriting_one_key_for_ever_accumulates_nothing() -> None:
     """The heaps behind eviction and expiry stay as small as the memory."""
     entries = EntrySet(WINDOW, {})
     for number in range(5_000):
@@ -160,7 +160,7 @@ def test_overwriting_one_key_for_ever_does_not_pile_up_anything() -> None:
 
 
 @pytest.mark.parametrize("limit", [2, 100])
-def test_importances_that_are_no_longer_there_leave_nothing_behind(limit: int) -> None:
+def test_importances_no_longer_used_leave_nothing_behind(limit: int) -> None:
     """Also in a memory that is never full, where nobody asks who goes first."""
     entries = EntrySet(WINDOW, {})
     for number in range(2_000):
@@ -172,7 +172,7 @@ def test_importances_that_are_no_longer_there_leave_nothing_behind(limit: int) -
     assert entries.sizes()["groups"] <= 4
 
 
-def test_a_clock_that_jitters_moves_few_heads(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_with_a_jittering_clock_few_heads_are_moved(monkeypatch: pytest.MonkeyPatch) -> None:
     """As the clocks of several threads do, read before the lock is taken."""
     clock = FakeClock()
     memory = Memory(limit=200, clock=clock)
@@ -220,7 +220,7 @@ def test_an_entry_from_the_future_does_not_make_every_eviction_a_scan(
     assert len(looked_at) <= 3 * 50
 
 
-def test_when_the_clock_went_back_the_less_important_of_two_from_the_future_goes() -> None:
+def test_of_two_entries_from_the_future_the_less_important_is_evicted() -> None:
     """Both count as just remembered, however far in the future they are."""
     clock = FakeClock()
     memory = Memory(limit=2, recency_window=100, clock=clock)
@@ -292,7 +292,7 @@ def test_items_that_change_their_weight_to_and_fro_are_in_their_place(
         assert order.first_to_go(now=now) == expected[-1]
 
 
-def test_an_entry_that_gained_importance_is_not_evicted_for_what_it_was() -> None:
+def test_an_entry_that_gained_importance_is_evicted_by_its_new_importance() -> None:
     clock = FakeClock()
     memory = Memory(limit=2, recency_window=1, clock=clock)
     memory.remember("settled", 1, importance=0.5)
@@ -306,7 +306,7 @@ def test_an_entry_that_gained_importance_is_not_evicted_for_what_it_was() -> Non
     assert [entry.key for entry in compaction.evicted] == ["other"]
 
 
-def test_a_weight_that_goes_to_and_fro_fills_no_heap() -> None:
+def test_an_entry_whose_weight_changes_to_and_fro_does_not_fill_the_heap() -> None:
     living = dict.fromkeys(range(5))
     order = EvictionOrder(living, WINDOW)
     for serial in living:

@@ -16,18 +16,18 @@ from support.clocks import FakeClock
 
 
 @pytest.mark.parametrize("index", attacks.INDEXES)
-def test_an_exception_at_any_line_of_a_call_leaves_a_whole_memory(index: str) -> None:
+def test_an_exception_at_any_line_of_a_call_leaves_a_consistent_memory(index: str) -> None:
     """As Ctrl-C or a signal handler raise one: nothing is half there, nothing is there twice."""
     assert attacks.interrupted_lines(400, 1, index) == (400, [])
 
 
 @pytest.mark.parametrize("index", attacks.INDEXES)
-def test_a_signal_whose_handler_raises_leaves_a_whole_memory(index: str) -> None:
+def test_a_signal_whose_handler_raises_leaves_a_consistent_memory(index: str) -> None:
     assert attacks.interrupted_by_signals(200, 1, index) == (200, [])
 
 
 @pytest.mark.parametrize("index", attacks.INDEXES)
-def test_a_call_that_comes_in_at_any_line_of_another_is_refused_or_whole(index: str) -> None:
+def test_a_call_made_at_any_line_of_another_is_refused_or_complete(index: str) -> None:
     """As a finalizer or a signal handler makes one: refused before anything is touched."""
     assert attacks.reentered_lines(300, 1, index) == (300, [])
 
@@ -73,7 +73,7 @@ def test_a_store_that_changes_the_memory_it_saves_is_refused(clock: FakeClock) -
     assert len(memory) == 2
 
 
-def test_finalizers_that_forget_do_not_break_the_calls_they_come_into(clock: FakeClock) -> None:
+def test_finalizers_that_call_forget_do_not_break_the_interrupted_call(clock: FakeClock) -> None:
     """A busy collector runs them inside other calls; then they are refused, and told so."""
 
     class Session:

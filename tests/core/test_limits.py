@@ -33,7 +33,7 @@ def test_a_script_without_options_deletes_nothing(tmp_path: Path, clock: FakeClo
     assert len(Memory.open(path, clock=clock)) == 5_000
 
 
-def test_a_document_that_says_nothing_of_a_limit_loses_nothing_either(clock: FakeClock) -> None:
+def test_a_document_without_a_limit_loses_nothing(clock: FakeClock) -> None:
     """As one that another program wrote: room for what it has, and at least 500."""
     state = filled(700, clock).to_state()
     del state["limit"]
@@ -46,7 +46,7 @@ def test_a_document_that_says_nothing_of_a_limit_loses_nothing_either(clock: Fak
     assert "limit" not in memory.to_state()
 
 
-def test_an_explicit_limit_wins_over_that_of_the_document(clock: FakeClock) -> None:
+def test_an_explicit_limit_takes_precedence_over_the_stored_one(clock: FakeClock) -> None:
     state = filled(10, clock).to_state()
     assert state["limit"] == 10
     memory = Memory(limit=3, clock=clock)
@@ -57,7 +57,7 @@ def test_an_explicit_limit_wins_over_that_of_the_document(clock: FakeClock) -> N
 
 
 @pytest.mark.parametrize("given", [None, "7", 0, -1, 2.5, True, float("nan")])
-def test_a_limit_that_is_not_a_number_in_its_range_leaves_it_to_the_document(
+def test_with_an_invalid_limit_option_the_stored_limit_applies(
     given: Any, clock: FakeClock
 ) -> None:
     with nullcontext() if given is None else pytest.warns(IgnoredValueWarning):
@@ -68,7 +68,7 @@ def test_a_limit_that_is_not_a_number_in_its_range_leaves_it_to_the_document(
 
 
 @pytest.mark.parametrize("stored", ["7", 0, -1, 2.5, True, [10], {}])
-def test_an_invalid_limit_in_a_document_is_set_aside(stored: Any, clock: FakeClock) -> None:
+def test_an_invalid_limit_in_a_document_is_rejected(stored: Any, clock: FakeClock) -> None:
     memory = Memory(clock=clock)
     result = memory.restore({**filled(3, clock).to_state(), "limit": stored})
     assert (result.loaded, result.dropped) == (3, 1)
@@ -102,7 +102,7 @@ def test_the_limit_is_undone_with_a_load_that_fails_and_stays_at_a_clear(
     assert memory.stats().limit == 10
 
 
-def test_what_expired_does_not_outlive_a_save(tmp_path: Path, clock: FakeClock) -> None:
+def test_expired_entries_do_not_outlive_a_save(tmp_path: Path, clock: FakeClock) -> None:
     """Neither in the file nor in the process; a read removes nothing."""
     path = tmp_path / "m.json"
     memory = Memory.open(path, clock=clock)
@@ -138,7 +138,7 @@ def test_equal_rejected_items_are_kept_once_however_often_they_come(clock: FakeC
     assert memory.to_state() == state
 
 
-def test_rejected_items_go_when_their_key_is_forgotten_or_cannot_be_read(
+def test_rejected_items_are_removed_when_their_key_is_forgotten_or_unreadable(
     clock: FakeClock,
 ) -> None:
     """An item without a readable key goes with a key that is in it, or with the last entry."""
@@ -162,7 +162,7 @@ def test_rejected_items_go_when_their_key_is_forgotten_or_cannot_be_read(
     assert left() == []
 
 
-def test_forget_and_clear_ask_the_store_to_remove_what_dead_writers_left(
+def test_forget_and_clear_let_the_store_sweep_files_of_dead_writers(
     clock: FakeClock,
 ) -> None:
     """Also a ``forget`` that finds nothing."""
@@ -181,7 +181,7 @@ def test_forget_and_clear_ask_the_store_to_remove_what_dead_writers_left(
     assert store.swept == 2
 
 
-def test_a_cleared_section_leaves_nothing_that_a_load_set_aside_of_it(clock: FakeClock) -> None:
+def test_clearing_a_section_removes_its_rejected_items(clock: FakeClock) -> None:
     memory = Memory(clock=clock)
     document = {"version": 1, "entries": [], "working": {"data": ["zanzibar"]}}
     assert memory.restore(document).dropped == 1
@@ -190,7 +190,7 @@ def test_a_cleared_section_leaves_nothing_that_a_load_set_aside_of_it(clock: Fak
     assert "zanzibar" not in json.dumps(memory.to_state())
 
 
-def test_last_load_holds_nothing_of_what_was_forgotten(clock: FakeClock) -> None:
+def test_last_load_holds_no_forgotten_text(clock: FakeClock) -> None:
     memory = Memory(limit=1, clock=clock)
     assert memory.last_load is None
     state = filled(3, clock).to_state()

@@ -118,13 +118,13 @@ def test_a_ttl_is_rounded_to_milliseconds_and_at_least_one(ttl: Any, millisecond
         (timedelta.max, None),
     ],
 )
-def test_an_expiry_past_the_end_of_time_is_none(ttl: Any, expires: float | None) -> None:
+def test_an_expiry_past_the_last_valid_time_is_never(ttl: Any, expires: float | None) -> None:
     memory = Memory(clock=lambda: 0)
     assert memory.remember("k", 1, ttl=ttl).entry.expires_at == expires
 
 
 @named([*NO_NUMBERS, *NOT_POSITIVE])
-def test_junk_for_a_duration_is_the_default(junk: Any, clock: FakeClock) -> None:
+def test_an_invalid_duration_is_replaced_by_the_default(junk: Any, clock: FakeClock) -> None:
     """A window of 24 hours, a cache of 5 minutes, a working state of 1 hour."""
     with ignored(junk):
         memory = Memory(limit=1, clock=clock, recency_window=junk, cache_ttl=junk, working_ttl=junk)
@@ -161,7 +161,7 @@ def test_an_extreme_duration_does_no_harm(option: str, value: Any, clock: FakeCl
 
 
 @named([*NO_NUMBERS, -1, 2.5, -(10**400)])
-def test_junk_for_a_count_is_the_default(junk: Any, clock: FakeClock) -> None:
+def test_an_invalid_count_is_replaced_by_the_default(junk: Any, clock: FakeClock) -> None:
     """10 for ``get_recent``, 5 for ``recall``."""
     memory = Memory(clock=clock)
     for number in range(12):
@@ -204,7 +204,7 @@ def test_a_warning_names_the_option_and_what_is_used_at_the_callers_line() -> No
 
 
 @pytest.mark.parametrize(("count", "found"), [(0, 0), (3.0, 3), (10**30, 12), (Fraction(2), 2)])
-def test_zero_is_a_count(count: Any, found: int, clock: FakeClock) -> None:
+def test_zero_is_a_valid_count(count: Any, found: int, clock: FakeClock) -> None:
     memory = Memory(clock=clock)
     for number in range(12):
         memory.remember(f"k:{number}", "word")
@@ -246,7 +246,7 @@ def test_an_unknown_option_is_a_type_error(call: Any) -> None:
         call()
 
 
-def test_a_path_given_to_memory_itself_is_told_where_it_belongs() -> None:
+def test_the_error_for_a_path_given_to_memory_names_memory_open() -> None:
     with pytest.raises(TypeError, match=r"Memory\.open\(path\)"):
         Memory("guest.json")  # type: ignore[arg-type]
 
@@ -276,7 +276,7 @@ def test_autosave_without_a_store_says_what_is_missing() -> None:
 
 
 @pytest.mark.parametrize("junk", [None, "now", float("nan"), float("inf"), True])
-def test_a_clock_that_tells_no_time_is_named(junk: Any) -> None:
+def test_the_error_for_a_clock_that_returns_no_number_names_the_clock(junk: Any) -> None:
     times = [junk, 0.0, 0.0]
     memory = Memory(clock=lambda: times.pop(0))
     with pytest.raises(TypeError, match="clock must return epoch seconds"):
@@ -285,7 +285,7 @@ def test_a_clock_that_tells_no_time_is_named(junk: Any) -> None:
 
 
 @pytest.mark.parametrize("seconds", [1e308, -1e13, 10**400, 1_792_310_400_000 * 1_000])
-def test_a_clock_of_no_epoch_seconds_is_refused(seconds: float) -> None:
+def test_a_clock_that_does_not_return_epoch_seconds_is_refused(seconds: float) -> None:
     """As one of microseconds."""
     with pytest.raises(
         ValueError, match=r"clock must return epoch seconds, not (-?[0-9]|a number)"

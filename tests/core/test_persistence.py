@@ -50,7 +50,7 @@ def raw(key: Any = "k", **changes: Any) -> dict[str, Any]:
     return {**entry, **changes}
 
 
-def test_the_document_is_this(clock: FakeClock) -> None:
+def test_the_stored_document_has_the_documented_form(clock: FakeClock) -> None:
     """Live entries oldest first, times in epoch milliseconds."""
     memory = Memory(clock=clock)
     memory.remember("gone", 1, ttl=1)
@@ -83,7 +83,7 @@ def test_a_round_trip_changes_nothing(clock: FakeClock) -> None:
     assert len(again) == 5
 
 
-def test_a_store_is_loaded_from_when_the_memory_is_made(clock: FakeClock) -> None:
+def test_making_a_memory_loads_its_store(clock: FakeClock) -> None:
     """Unless ``load=False``."""
     store = MemoryStore(document(raw()))
     assert Memory(store=store, clock=clock).get("k") == "value"
@@ -92,7 +92,7 @@ def test_a_store_is_loaded_from_when_the_memory_is_made(clock: FakeClock) -> Non
     assert Memory().store is None
 
 
-def test_a_store_that_has_nothing_yet_empties_the_memory(clock: FakeClock) -> None:
+def test_loading_an_empty_store_empties_the_memory(clock: FakeClock) -> None:
     """Cache and counters stay."""
     memory = Memory(limit=1, store=MemoryStore(), clock=clock)
     memory.remember("a", 1)
@@ -179,7 +179,7 @@ def test_without_autosave_a_batch_does_nothing(clock: FakeClock) -> None:
 
 
 @pytest.mark.parametrize("call", ["save", "load"])
-def test_without_a_store_the_error_says_so(call: str) -> None:
+def test_save_and_load_without_a_store_are_clear_errors(call: str) -> None:
     with pytest.raises(RuntimeError, match=f"{call} needs a store"):
         getattr(Memory(), call)()
 
@@ -216,7 +216,7 @@ def test_a_failed_autosave_keeps_the_change_and_the_next_save_writes_it(
     assert store.load() == memory.to_state() != before
 
 
-def test_a_deletion_that_could_not_be_saved_is_saved_when_it_is_asked_for_again(
+def test_repeating_a_deletion_saves_it_after_a_failed_save(
     clock: FakeClock,
 ) -> None:
     """Though there is nothing left to remove in the memory."""
@@ -329,7 +329,7 @@ def test_times_are_floored_and_an_absent_expiry_is_none(clock: FakeClock) -> Non
     assert memory.to_state()["entries"] == [raw(createdAt=-1, updatedAt=1)]
 
 
-def test_of_two_entries_with_one_key_the_later_counts(clock: FakeClock) -> None:
+def test_of_two_stored_entries_with_one_key_the_later_is_kept(clock: FakeClock) -> None:
     memory = Memory(clock=clock)
     result = memory.restore(document(raw(data="first"), raw("b"), raw(data="second")))
     assert (result.loaded, result.dropped) == (2, 1)
@@ -402,7 +402,7 @@ def test_a_document_that_cannot_be_trusted_changes_nothing(
 
 
 @pytest.mark.parametrize("state", [None, [], "{}", 5])
-def test_what_is_no_dict_is_no_state(state: Any, clock: FakeClock) -> None:
+def test_a_state_that_is_not_a_dict_is_a_type_error(state: Any, clock: FakeClock) -> None:
     with pytest.raises(TypeError, match="state must be a dict"):
         Memory(clock=clock).restore(state)
 
@@ -462,7 +462,7 @@ def test_a_section_can_be_attached(clock: FakeClock) -> None:
     assert notes.notes == []
 
 
-def test_a_malformed_section_is_kept_aside_when_it_is_attached(clock: FakeClock) -> None:
+def test_a_malformed_section_is_rejected_when_it_is_attached(clock: FakeClock) -> None:
     memory = Memory(clock=clock)
     assert memory.restore(document(notes={"typo": 1})).dropped == 0
     memory.attach("notes", Notes())

@@ -63,7 +63,7 @@ def test_four_processes_count_to_400_together(tmp_path: Path) -> None:
     assert Memory.open(path).get("count") == 400
 
 
-def test_every_remember_of_four_processes_landed_or_raised(tmp_path: Path) -> None:
+def test_every_remember_of_four_processes_is_saved_or_raises(tmp_path: Path) -> None:
     """50 with autosave each: what raised nothing is in the file at the end."""
     path = tmp_path / "many.json"
     landed = [key for line in in_processes(REMEMBER, path) for key in json.loads(line)]
@@ -108,7 +108,9 @@ def test_loading_the_store_and_saving_overwrites_on_purpose(
     assert [entry.key for entry in Memory.open(path, clock=clock)] == ["start", "one"]
 
 
-def test_a_file_that_was_never_read_is_not_overwritten(tmp_path: Path, clock: FakeClock) -> None:
+def test_a_memory_does_not_overwrite_a_file_that_it_never_read(
+    tmp_path: Path, clock: FakeClock
+) -> None:
     path = tmp_path / "m.json"
     two(path, clock)
     before = path.read_bytes()
@@ -131,7 +133,7 @@ DAMAGES: dict[str, bytes] = {
 
 
 @pytest.mark.parametrize("damage", DAMAGES)
-def test_whatever_the_program_does_next_a_damaged_file_stays_as_it_is(
+def test_no_later_call_changes_a_damaged_file(
     damage: str, tmp_path: Path, clock: FakeClock
 ) -> None:
     """A memory that met it keeps what it had, and cannot overwrite it."""

@@ -55,7 +55,7 @@ def test_freshness_is_worth_a_tenth(clock: FakeClock, old: float, loser: str) ->
     assert done.kept == (loser == "old")
 
 
-def test_a_note_of_15_minutes_is_gone_on_every_path_at_minute_15(clock: FakeClock) -> None:
+def test_a_note_of_15_minutes_is_invisible_on_every_path_at_minute_15(clock: FakeClock) -> None:
     """It is there at minute 14, and stays stored after it has become invisible."""
     memory = Memory(clock=clock)
     memory.remember("note", "the kitchen closes at ten", ttl=15 * MINUTE)

@@ -32,7 +32,7 @@ class Observer:
         self.told = []
 
 
-def test_a_section_that_observes_is_told_of_everything_that_leaves_and_why(
+def test_an_observing_section_is_told_of_every_entry_that_leaves_and_the_cause(
     clock: FakeClock,
 ) -> None:
     memory = Memory(limit=3, clock=clock)
@@ -84,7 +84,7 @@ def test_an_observer_is_told_before_the_save_and_undone_with_its_transaction(
     assert memory.get("b") == 1
 
 
-def test_an_observer_is_told_what_a_load_had_no_room_for(clock: FakeClock) -> None:
+def test_an_observer_is_told_of_entries_over_the_limit_of_a_load(clock: FakeClock) -> None:
     full = Memory(clock=clock)
     for number in range(4):
         full.remember(f"k{number}", number, importance=number / 4)
@@ -136,7 +136,7 @@ def test_an_unknown_field_that_is_not_json_data_is_a_reason_to_reject_the_entry(
     assert "a field is not JSON data" in result.rejected[0].reason
 
 
-def test_an_entry_cannot_be_changed() -> None:
+def test_an_entry_refuses_assignment_and_deletion() -> None:
     entry = Memory().remember("k", 1).entry
     for name in ("importance", "key", "line", "nothing"):
         with pytest.raises(AttributeError):

@@ -67,7 +67,7 @@ def test_a_change_is_applied_to_what_the_store_has_now(clock: FakeClock) -> None
     assert one.get("count") == 4
 
 
-def test_it_starts_again_when_another_writer_was_faster(clock: FakeClock) -> None:
+def test_a_transaction_starts_again_when_another_writer_was_faster(clock: FakeClock) -> None:
     """The change is applied once to the result, however often it was tried."""
     store = SharedStore()
     other = Memory(store=store.beside(), clock=clock)
@@ -126,7 +126,9 @@ def test_if_the_change_raises_the_memory_is_as_loaded(clock: FakeClock) -> None:
     assert store.saves == saves
 
 
-def test_what_is_unsaved_is_saved_first_and_a_conflict_there_is_raised(clock: FakeClock) -> None:
+def test_unsaved_changes_are_saved_before_a_transaction_and_their_conflict_is_raised(
+    clock: FakeClock,
+) -> None:
     """Nothing that the memory holds is thrown away by the load."""
     store = SharedStore()
     memory = Memory(store=store, clock=clock)
@@ -184,7 +186,7 @@ def test_a_save_that_fails_otherwise_leaves_the_change_in_memory(clock: FakeCloc
 
 
 @pytest.mark.parametrize("call", ["save", "load", "transact"])
-def test_saving_and_loading_inside_is_refused(call: str, clock: FakeClock) -> None:
+def test_saving_and_loading_inside_a_transaction_is_refused(call: str, clock: FakeClock) -> None:
     """The message says who does it."""
     memory = Memory(store=SharedStore(), clock=clock)
     calls: dict[str, Any] = {
@@ -197,7 +199,7 @@ def test_saving_and_loading_inside_is_refused(call: str, clock: FakeClock) -> No
     memory.save()
 
 
-def test_a_batch_inside_saves_nothing(clock: FakeClock) -> None:
+def test_a_batch_inside_a_transaction_saves_nothing(clock: FakeClock) -> None:
     """Nor does leaving ``with memory``."""
     store = SharedStore()
     memory = Memory(store=store, autosave=True, clock=clock)
@@ -211,7 +213,7 @@ def test_a_batch_inside_saves_nothing(clock: FakeClock) -> None:
     assert store.saves == 1
 
 
-def test_a_conflict_raised_by_the_change_itself_is_not_taken_for_its_own(clock: FakeClock) -> None:
+def test_a_conflict_raised_by_the_change_itself_is_not_retried(clock: FakeClock) -> None:
     """A change that works on another memory too sees its errors raised at once."""
     memory = Memory(store=SharedStore(), clock=clock)
     tries = []
@@ -232,7 +234,7 @@ def test_wrong_calls_say_what_is_missing() -> None:
         Memory(store=MemoryStore()).transact("x")  # type: ignore[arg-type]
 
 
-def test_a_deletion_whose_transaction_was_not_saved_is_saved_when_asked_for_again(
+def test_repeating_a_deletion_saves_it_after_an_unsaved_transaction(
     clock: FakeClock,
 ) -> None:
     store = SharedStore()

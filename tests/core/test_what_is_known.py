@@ -69,7 +69,7 @@ def test_a_match_fades_to_half_of_its_score_and_a_reinforcement_brings_it_back(
     assert round(old.recall("tea")[0].score, 4) == 0.5001
 
 
-def test_one_who_misled_scores_less(clock: FakeClock) -> None:
+def test_a_demoted_entry_scores_less(clock: FakeClock) -> None:
     memory = Memory(clock=clock)
     memory.remember("k", "tea", importance=0.5)
     for _ in range(3):
@@ -78,7 +78,7 @@ def test_one_who_misled_scores_less(clock: FakeClock) -> None:
     assert memory.recall("tea")[0].score == pytest.approx(0.7)
 
 
-def test_feedback_saturates_and_opposite_calls_are_felt_at_once(clock: FakeClock) -> None:
+def test_feedback_saturates_and_an_opposite_call_has_an_effect_at_once(clock: FakeClock) -> None:
     store = MemoryStore()
     memory = Memory(store=store, autosave=True, clock=clock)
     memory.remember("k", 1)
@@ -113,7 +113,7 @@ def test_a_kind_has_a_limit_of_its_own(clock: FakeClock) -> None:
     assert not again.remember("chat:7", 7, importance=0.0).kept
 
 
-def test_of_a_kind_the_expired_go_first(clock: FakeClock) -> None:
+def test_over_the_limit_of_a_kind_expired_entries_go_first(clock: FakeClock) -> None:
     memory = Memory(limits={"chat": 5}, clock=clock)
     for number in range(5):
         memory.remember(f"chat:{number}", number, ttl=5 if number < 2 else None)
@@ -123,7 +123,7 @@ def test_of_a_kind_the_expired_go_first(clock: FakeClock) -> None:
     assert (keys(done.expired), keys(done.evicted)) == (["chat:0", "chat:1"], [])
 
 
-def test_a_pin_never_goes_and_is_first_in_every_context(clock: FakeClock) -> None:
+def test_a_pinned_entry_is_never_evicted_and_first_in_every_context(clock: FakeClock) -> None:
     memory = Memory(limit=3, clock=clock)
     memory.remember("user:allergy", "peanuts", importance=0.0, pinned=True)
     for number in range(9):
@@ -146,7 +146,7 @@ def test_a_pin_never_goes_and_is_first_in_every_context(clock: FakeClock) -> Non
     assert "soon" not in memory
 
 
-def test_when_all_places_are_pinned_a_pin_is_refused_and_another_entry_is_not_kept(
+def test_when_pins_fill_the_limit_a_pin_is_refused_and_other_entries_are_not_kept(
     clock: FakeClock,
 ) -> None:
     memory = Memory(limit=2, limits={"a": 1}, clock=clock)
@@ -166,7 +166,7 @@ def test_when_all_places_are_pinned_a_pin_is_refused_and_another_entry_is_not_ke
     assert memory.remember("c", 1, importance=1).kept
 
 
-def test_equal_data_is_counted_and_keeps_what_is_known_other_data_starts_anew(
+def test_equal_data_counts_repeats_and_keeps_feedback_and_other_data_resets_them(
     clock: FakeClock,
 ) -> None:
     memory = Memory(clock=clock)
@@ -186,7 +186,7 @@ def test_equal_data_is_counted_and_keeps_what_is_known_other_data_starts_anew(
     assert updated.meta == {}
 
 
-def test_update_changes_only_what_is_given(clock: FakeClock) -> None:
+def test_update_changes_only_the_given_fields(clock: FakeClock) -> None:
     memory = Memory(clock=clock)
     memory.remember("a", 1, importance=0.4, ttl=60)
     memory.remember("b", 1)
@@ -244,7 +244,7 @@ def test_added_numbers_are_never_used_again(clock: FakeClock) -> None:
             memory.add("x", kind=kind)
 
 
-def test_where_is_asked_best_first_until_enough_have_passed(clock: FakeClock) -> None:
+def test_where_gets_matches_best_first_until_enough_have_passed(clock: FakeClock) -> None:
     memory = Memory(clock=clock)
     for number in range(100):
         clock.tick(1)
@@ -266,7 +266,7 @@ def test_where_is_asked_best_first_until_enough_have_passed(clock: FakeClock) ->
         memory.recall("tea", where=lambda match: 1 / 0)
 
 
-def test_prune_forgets_what_was_asked_about_in_one_save(clock: FakeClock) -> None:
+def test_prune_forgets_the_selected_entries_in_one_save(clock: FakeClock) -> None:
     saves: list[int] = []
 
     class Counting(MemoryStore):
@@ -289,7 +289,7 @@ def test_prune_forgets_what_was_asked_about_in_one_save(clock: FakeClock) -> Non
         memory.put_back(["anna:a"])  # type: ignore[list-item]
 
 
-def test_an_explanation_names_what_was_taken(clock: FakeClock) -> None:
+def test_an_explanation_marks_the_entries_taken(clock: FakeClock) -> None:
     memory = Memory(clock=clock)
     memory.remember("a", "peanuts", importance=0.9)
     memory.remember("b", "a long story about the weather", importance=0.1)
@@ -308,7 +308,7 @@ def test_longer_data_than_allowed_is_refused(clock: FakeClock) -> None:
     assert memory.get("k") == "four"
 
 
-def test_what_is_not_used_is_not_stored_and_what_is_wrong_is_rejected(clock: FakeClock) -> None:
+def test_default_fields_are_not_stored_and_wrong_ones_reject_the_entry(clock: FakeClock) -> None:
     memory = Memory(clock=clock)
     plain = memory.remember("k", 1).entry.to_state()
     assert set(plain) == {"key", "data", "importance", "createdAt", "updatedAt", "expiresAt"}
@@ -355,7 +355,7 @@ def test_put_back_of_an_entry_that_the_index_refuses_changes_nothing(clock: Fake
     assert memory.stats().stored == 2
 
 
-def test_put_back_over_an_expired_entry_tells_that_it_has_left(clock: FakeClock) -> None:
+def test_put_back_over_an_expired_entry_reports_that_it_left(clock: FakeClock) -> None:
     memory = Memory(clock=clock)
     audit = Audit(memory)
     evicted = Memory(clock=clock).remember("note:1", "kept elsewhere").entry

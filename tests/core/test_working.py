@@ -20,7 +20,7 @@ def test_set_merges_and_get_gives_a_fresh_copy(clock: FakeClock) -> None:
     assert working.get() == {}
 
 
-def test_after_an_hour_without_a_set_it_starts_anew(clock: FakeClock) -> None:
+def test_working_state_is_empty_an_hour_after_the_last_set(clock: FakeClock) -> None:
     """Reading does not prolong it."""
     working = Memory(clock=clock).working
     working.set(step=1)
@@ -35,7 +35,7 @@ def test_after_an_hour_without_a_set_it_starts_anew(clock: FakeClock) -> None:
     assert working.get() == {"next": 3}
 
 
-def test_it_is_saved_with_the_entries(clock: FakeClock) -> None:
+def test_working_state_is_saved_with_the_entries(clock: FakeClock) -> None:
     """And its hour goes on through a restart; what is over is not written."""
     store = MemoryStore()
     memory = Memory(clock=clock, store=store, autosave=True)
@@ -53,7 +53,7 @@ def test_it_is_saved_with_the_entries(clock: FakeClock) -> None:
 
 
 @pytest.mark.parametrize("mapping", ["step", 5, [("a", 1)], {1, 2}])
-def test_what_is_no_mapping_is_a_type_error(mapping: Any) -> None:
+def test_working_state_that_is_not_a_mapping_is_a_type_error(mapping: Any) -> None:
     with pytest.raises(TypeError, match=r"working\.set takes a mapping"):
         Memory().working.set(mapping)
 
@@ -75,7 +75,9 @@ def test_what_is_no_mapping_is_a_type_error(mapping: Any) -> None:
     ],
     ids=repr,
 )
-def test_a_malformed_one_is_empty_and_counts_one(malformed: Any, clock: FakeClock) -> None:
+def test_a_malformed_working_state_is_empty_and_counts_as_one_dropped(
+    malformed: Any, clock: FakeClock
+) -> None:
     memory = Memory(clock=clock)
     memory.working.set(step=1)
     result = memory.restore({"version": 1, "entries": [], "working": malformed})
@@ -84,7 +86,7 @@ def test_a_malformed_one_is_empty_and_counts_one(malformed: Any, clock: FakeCloc
     assert memory.working.get() == {}
 
 
-def test_a_document_without_it_empties_it(clock: FakeClock) -> None:
+def test_a_document_without_working_state_empties_it(clock: FakeClock) -> None:
     memory = Memory(clock=clock)
     memory.working.set(step=1)
     assert memory.restore({"version": 1, "entries": []}).dropped == 0

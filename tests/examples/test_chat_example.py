@@ -155,7 +155,9 @@ def test_the_waiter_greets_a_guest_who_comes_back_by_name(path: Path) -> None:
         ("I hate basil", "dislikes", "basil"),
     ],
 )
-def test_what_guests_say_of_themselves_is_recognised(line: str, key: str, what: str) -> None:
+def test_statements_of_guests_about_themselves_are_recognised(
+    line: str, key: str, what: str
+) -> None:
     kind, importance, statement = example.fact_in(line)
     assert (kind, statement) == (key, what)
     assert importance >= 0.7
@@ -281,7 +283,7 @@ def test_a_japanese_word_finds_its_sentence_after_a_restart(path: Path) -> None:
     assert "\nchat:2: 私はそばアレルギーです。\n" in output.split("---")[1]
 
 
-def test_no_memory_passes_for_two_in_the_prompt(path: Path) -> None:
+def test_no_memory_looks_like_two_in_the_prompt(path: Path) -> None:
     """Each line of it begins with a key that the waiter gave."""
     chat(path, *LANGUAGES, options=("--limit", 50))
     output = chat(path, "/context", options=("--limit", 50, "--budget", 1000))
@@ -325,7 +327,7 @@ def test_a_key_is_shown_on_one_line_and_cannot_turn_the_direction_of_writing(pat
 
 
 @pytest.mark.parametrize("word", ["bye", "Exit", "quit!"])
-def test_words_that_everybody_tries_leave_too(path: Path, word: str) -> None:
+def test_usual_words_for_leaving_end_the_conversation(path: Path, word: str) -> None:
     output = chat(path, "One.", word, "Two.")
     assert output.endswith(f"> {word}\nGoodbye!\n")
     assert keys(path) == ["chat:1"]
@@ -401,7 +403,7 @@ def test_an_allergy_that_is_over_is_forgotten_by_the_guest_alone(path: Path) -> 
 @pytest.mark.parametrize(
     ("typed", "answer"), [("menu", "satay: chicken, "), ("help", "/context "), ("?", "/context ")]
 )
-def test_words_that_everybody_tries_are_understood(path: Path, typed: str, answer: str) -> None:
+def test_usual_words_are_understood_as_commands(path: Path, typed: str, answer: str) -> None:
     assert f"> {typed}\n{answer}" in chat(path, typed)
 
 
@@ -515,7 +517,7 @@ def test_a_fact_that_another_program_put_there_is_known(
     ]
 
 
-def test_an_allergy_that_does_not_fit_the_budget_is_not_taken_for_none(clock: FakeClock) -> None:
+def test_an_allergy_over_the_budget_is_not_reported_as_no_allergy(clock: FakeClock) -> None:
     someone, said = waiter(Memory(clock=clock), clock, budget=8)
     someone.hear("I am allergic to peanuts.")
     someone.hear("Is the satay safe?")
@@ -616,7 +618,7 @@ def test_a_folder_in_the_place_of_the_file_is_named(tmp_path: Path) -> None:
     assert errors.count("\n") == 1
 
 
-def test_the_waiter_says_what_of_a_file_it_cannot_use(path: Path) -> None:
+def test_the_waiter_reports_the_parts_of_a_file_that_it_cannot_use(path: Path) -> None:
     """Entries that are not valid, and more than there is room for."""
     chat(path, "My name is Zuzana.", "One.", "Two.")
     state = json.loads(path.read_text(encoding="utf-8"))
@@ -679,7 +681,7 @@ def test_a_conversation_goes_on_when_another_program_has_written_the_file(path: 
     assert path.read_bytes() == theirs
 
 
-def test_a_full_disk_is_said_once_and_also_that_it_is_over(clock: FakeClock) -> None:
+def test_a_full_disk_and_its_end_are_reported_once_each(clock: FakeClock) -> None:
     class Disk(MemoryStore):
         full = False
 
@@ -721,7 +723,7 @@ def test_a_reader_who_leaves_ends_the_conversation_without_a_traceback(path: Pat
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="no device that is always full")
-def test_an_output_that_fails_is_said_in_one_line(path: Path) -> None:
+def test_a_failing_output_is_reported_in_one_line(path: Path) -> None:
     with Path("/dev/full").open("wb") as full:
         done = subprocess.run(
             [sys.executable, str(CHAT), "--memory", str(path)],

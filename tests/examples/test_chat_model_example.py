@@ -216,7 +216,7 @@ def test_an_answer_is_shown_and_the_turn_kept(program: Program, options: str) ->
     assert program.entries() == []
 
 
-def test_the_request_is_what_the_api_wants(program: Program) -> None:
+def test_the_request_has_the_form_that_the_api_expects(program: Program) -> None:
     program("/remember allergic to nuts", "Is it safe?", script=(says("No."),))
     (asked,) = program.server.asked
     assert asked["path"] == "/v1/chat/completions"
@@ -230,7 +230,7 @@ def test_the_request_is_what_the_api_wants(program: Program) -> None:
     assert body["messages"][2] == {"role": "user", "content": "Is it safe?"}
 
 
-def test_without_a_key_none_is_sent(program: Program) -> None:
+def test_without_a_key_no_authorization_is_sent(program: Program) -> None:
     program.patch.delenv("OPENAI_API_KEY")
     program("hi", script=(says("Hello."),))
     assert "Authorization" not in program.server.asked[0]["headers"]
@@ -257,7 +257,7 @@ def test_a_server_that_does_not_stream_is_understood(program: Program) -> None:
         ['{"choices":[]}', delta(""), delta("Hello."), delta(None, "stop"), '{"choices":[]}'],
     ],
 )
-def test_streams_end_in_more_than_one_way(program: Program, events: list[str]) -> None:
+def test_every_kind_of_end_of_a_stream_is_understood(program: Program, events: list[str]) -> None:
     assert program("hi", script=(streams(*events),)) == "Hello.\n"
     assert program.turns() == [("hi", "Hello.")]
 
@@ -361,7 +361,7 @@ def test_a_model_that_falls_silent_is_not_waited_for(
     assert len(program.server.asked) == 2  # it is not asked again
 
 
-def test_nobody_there_is_said(program: Program) -> None:
+def test_a_server_that_does_not_answer_is_reported(program: Program) -> None:
     program.server.server_close()
     assert "(the connection failed: " in program("q")
     assert program.bytes() == b""
@@ -393,7 +393,7 @@ def test_a_busy_server_is_asked_once_more(program: Program, status: int, options
         ("Fri, 31 Dec 1999 23:59:59 GMT", 1.0),
     ],
 )
-def test_it_waits_as_long_as_the_server_asks_within_reason(
+def test_the_pause_that_the_server_asks_for_is_kept_up_to_a_limit(
     server: Server, asked: str | None, pause: float
 ) -> None:
     pauses: list[float] = []
@@ -412,14 +412,14 @@ def test_it_waits_as_long_as_the_server_asks_within_reason(
 
 
 @pytest.mark.parametrize("key", ["sk-a\nb", "sk-a\r\nX: y", "sk č", "sk-a b", "sk-\x7f"])
-def test_a_key_that_is_none_is_refused_without_showing_it(program: Program, key: str) -> None:
+def test_an_invalid_key_is_refused_without_showing_it(program: Program, key: str) -> None:
     program.patch.setenv("OPENAI_API_KEY", key)
     printed = program("hi")
     assert (program.status, program.server.asked) == (2, [])
     assert printed == "OPENAI_API_KEY has characters that no key has\n"
 
 
-def test_blanks_around_a_key_are_nobodys_wish(program: Program) -> None:
+def test_blanks_around_a_key_are_removed(program: Program) -> None:
     program.patch.setenv("OPENAI_API_KEY", f" {KEY}\n")
     program("hi", script=(says("Hello."),))
     assert program.server.asked[0]["headers"]["Authorization"] == f"Bearer {KEY}"
@@ -435,12 +435,12 @@ def test_a_key_is_not_sent_unencrypted_to_another_machine() -> None:
 @pytest.mark.parametrize(
     "url", ["", "localhost:11434/v1", "ftp://localhost", "http://", "http:/v1"]
 )
-def test_an_address_that_is_none_is_refused(url: str) -> None:
+def test_an_invalid_address_is_refused(url: str) -> None:
     with pytest.raises(chat_model.ModelError, match="--base-url must start with"):
         chat_model.Model(url, "m")
 
 
-def test_a_port_that_is_none_is_said(program: Program) -> None:
+def test_an_invalid_port_is_reported(program: Program) -> None:
     program("hi", options="--base-url http://localhost:x/v1")
     assert program.status == 2
 
@@ -448,7 +448,7 @@ def test_a_port_that_is_none_is_said(program: Program) -> None:
 # The commands
 
 
-def test_what_is_remembered_survives_and_what_is_forgotten_is_gone(program: Program) -> None:
+def test_remembered_facts_survive_a_restart_and_forgotten_ones_are_gone(program: Program) -> None:
     assert program("/remember allergic to nuts", "/remember likes tea") == "(remembered)\n" * 2
     printed = program("/memories")
     assert printed == (
@@ -461,7 +461,7 @@ def test_what_is_remembered_survives_and_what_is_forgotten_is_gone(program: Prog
     assert program("/memories").startswith("1. note:2: likes tea  [")
 
 
-def test_a_number_stands_for_what_the_last_list_showed(program: Program) -> None:
+def test_a_number_refers_to_the_last_list_shown(program: Program) -> None:
     program("/remember a", "/remember b", "/remember c")
     printed = program("/memories", "/forget 1", "/forget 2", "/forget 1")
     assert printed.endswith("(forgotten)\n(forgotten)\n(that is forgotten already)\n")
@@ -469,7 +469,7 @@ def test_a_number_stands_for_what_the_last_list_showed(program: Program) -> None
 
 
 @pytest.mark.parametrize("number", ["", "0", "3", "-1", "1.5", "one", "9" * 5_000, "²"])
-def test_a_number_of_no_list_forgets_nothing(program: Program, number: str) -> None:
+def test_a_number_that_is_not_in_a_list_forgets_nothing(program: Program, number: str) -> None:
     program("/remember a", "/remember b")
     before = program.bytes()
     assert program(f"/forget {number}") == "/forget N, a number of /memories\n"
@@ -489,7 +489,7 @@ def test_clear_forgets_the_talk_too(program: Program) -> None:
     assert b"secret" not in program.bytes()
 
 
-def test_context_shows_what_would_be_sent(program: Program) -> None:
+def test_context_shows_the_messages_that_would_be_sent(program: Program) -> None:
     program("/remember likes tea", "hi", script=(says("Hello."),))
     lines = program("/context Which tea?").splitlines()
     assert lines[0] == f"system: {chat_model.INSTRUCTIONS}"
@@ -515,7 +515,7 @@ def test_a_list_shows_hostile_text_harmlessly(program: Program) -> None:
     assert lines[1].endswith((", expires in 2 h]", ", expires in 1 h]"))
 
 
-def test_a_message_over_the_budget_is_said_before_the_model_is_asked(program: Program) -> None:
+def test_a_message_over_the_budget_is_reported_before_the_model_is_called(program: Program) -> None:
     printed = program("word " * 50, options="--token-budget 20")
     assert "more than token_budget=20; nothing was kept)" in printed
     assert "user has 2001 characters" in program("x" * 2_001)
@@ -528,7 +528,7 @@ def test_an_option_that_makes_no_sense_is_refused(program: Program, option: str)
         program(options=option)
 
 
-def test_a_damaged_file_is_said_and_left_alone(program: Program) -> None:
+def test_a_damaged_file_is_reported_and_left_alone(program: Program) -> None:
     program.path.write_text("{", encoding="utf-8")
     assert "cannot be read as a memory" in program("hi")
     assert (program.status, program.bytes()) == (2, b"{")
@@ -585,7 +585,7 @@ def command(server: Server, path: Path) -> list[str]:
     ]
 
 
-def test_it_works_from_a_pipe(server: Server, tmp_path: Path) -> None:
+def test_the_program_works_from_a_pipe(server: Server, tmp_path: Path) -> None:
     """Also with bytes that are no UTF-8, and for a reader that goes away."""
     path = tmp_path / "m.json"
     server.script = [says("Ahoj.")]

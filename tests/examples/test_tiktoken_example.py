@@ -37,7 +37,9 @@ def cached(tmp_path: Path) -> Path:
     return tmp_path / hashlib.sha1(address[1].encode()).hexdigest()
 
 
-def test_it_prints_what_30_tokens_hold_by_the_estimate_and_by_o200k_base(cached: Path) -> None:
+def test_the_example_prints_contexts_of_30_tokens_by_the_estimate_and_by_o200k_base(
+    cached: Path,
+) -> None:
     """The estimate has room for two memories, the real count for three."""
     package = importlib.util.find_spec("bpe_openai")  # for its data: it need not be imported
     assert package is not None

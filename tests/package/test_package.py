@@ -326,7 +326,7 @@ def lines_of_code(text: str) -> int:
 
 
 @pytest.mark.parametrize("path", MODULES, ids=name_of)
-def test_a_module_can_be_read_in_one_sitting(path: Path) -> None:
+def test_every_module_has_a_docstring_and_at_most_350_lines_of_code(path: Path) -> None:
     """It says first what belongs in it, and its code is short; prose may be as long as it helps."""
     text = path.read_text(encoding="utf-8")
     assert ast.get_docstring(ast.parse(text)), path
@@ -369,6 +369,6 @@ def test_no_file_uses_private_names_of_another(path: Path) -> None:
     assert reaches == []
 
 
-def test_types_are_not_waved_through() -> None:
+def test_type_ignores_are_few() -> None:
     ignores = sum(path.read_text(encoding="utf-8").count("type: ignore") for path in MODULES)
     assert ignores <= 5

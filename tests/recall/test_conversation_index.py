@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 
 from sentinel_memory import Memory, RecallIndex, WordIndex
 from sentinel_memory._basics.words import stored_words
-from sentinel_memory.entry import Entry, new_entry
+from sentinel_memory.entry import Entry
 from sentinel_memory.recall import conversation
 from sentinel_memory.recall._dates import dates_in
 from sentinel_memory.recall._nodes import Node, Streams, stream_of
@@ -28,6 +28,7 @@ from sentinel_memory.recall._stems import stem
 from sentinel_memory.recall.conversation import ConversationIndex
 from sentinel_memory.recall.words import entry_text
 from support.clocks import FakeClock
+from support.entries import new_entry
 
 DAY = 86_400
 
@@ -459,11 +460,12 @@ from sentinel_memory.recall._dates import dates_in
 from sentinel_memory.recall._nodes import Node, Streams, stream_of
 from sentinel_memory.recall._stems import stem
 from sentinel_memory.recall.conversation import ConversationIndex
-from sentinel_memory.entry import new_entry
+from sentinel_memory.entry import Entry, checked_line
 index = ConversationIndex()
 for n in range(1, 61):
     text = " ".join(f"w{m}" for m in range(7, 40) if n % m == 0) + " tea" * (n % 3)
-    index.add(new_entry(f"c:{n}", text, 0.5, created_ms=n, updated_ms=n, expires_ms=None))
+    times = dict(created_ms=n, updated_ms=n, expires_ms=None)
+    index.add(Entry(*checked_line(f"c:{n}", text), importance=0.5, **times))
 print(sorted(index.search(" ".join(f"w{m}" for m in range(7, 40)) + " tea in 1970").items()))
 """
 

@@ -27,10 +27,10 @@ from sentinel_memory import (
     WordIndex,
 )
 from sentinel_memory._basics.numbers import IgnoredValueWarning
-from sentinel_memory.entry import new_entry
 from sentinel_memory.recall import _vectors
 from sentinel_memory.recall._vectors import dot, unit
 from support.clocks import FakeClock
+from support.entries import new_entry
 
 VECTORS: dict[str, Any] = {
     "a: sea": [3, 4],

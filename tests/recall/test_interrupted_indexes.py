@@ -13,7 +13,8 @@ from typing import Any
 import pytest
 
 from sentinel_memory import ConversationIndex, WordIndex
-from sentinel_memory.entry import Entry, new_entry
+from sentinel_memory.entry import Entry
+from support.entries import new_entry
 
 QUERIES = ("tea", "red tea milk", "Anna tea", "milk in 1970", "sugar", "Ben sugar")
 

@@ -49,12 +49,12 @@ def test_the_last_member_is_the_digest_of_all_bytes_before_it(tmp_path: Path) ->
     assert json.loads(body + b"}") == STATE
 
 
-def test_the_digest_is_no_part_of_the_state(tmp_path: Path) -> None:
+def test_the_digest_is_not_part_of_the_state(tmp_path: Path) -> None:
     path = tmp_path / "m.json"
     assert loaded(path, saved(path)) == (STATE, False)
 
 
-def test_every_flipped_bit_is_an_error_or_known(tmp_path: Path) -> None:
+def test_every_flipped_bit_is_an_error_or_reported_as_altered(tmp_path: Path) -> None:
     """Also those in the digest, in its name, and after it."""
     whole = saved(tmp_path / "m.json")
     path = tmp_path / "flipped.json"
@@ -87,7 +87,7 @@ def test_damaged_files_are_never_silently_another_document(tmp_path: Path) -> No
         (b'"}\n', b'", "later": 1}\n'),
     ],
 )
-def test_an_edit_anywhere_is_known(tmp_path: Path, old: bytes, new: bytes) -> None:
+def test_an_edit_anywhere_is_reported_as_altered(tmp_path: Path, old: bytes, new: bytes) -> None:
     data = saved(tmp_path / "m.json")
     assert data.count(old) == 1
     state, altered = loaded(tmp_path / "m.json", data.replace(old, new))
@@ -97,9 +97,7 @@ def test_an_edit_anywhere_is_known(tmp_path: Path, old: bytes, new: bytes) -> No
 
 
 @pytest.mark.parametrize("value", [b"null", b"1", b'""', b'"abc"', b"{}", b'"%s"' % (b"0" * 64)])
-def test_a_digest_that_is_none_counts_as_altered_and_is_taken_off(
-    tmp_path: Path, value: bytes
-) -> None:
+def test_an_invalid_digest_counts_as_altered_and_is_removed(tmp_path: Path, value: bytes) -> None:
     data = b'{"version": 1, "entries": [], "digest": %s}' % value
     assert loaded(tmp_path / "m.json", data) == ({"version": 1, "entries": []}, True)
 
@@ -125,7 +123,7 @@ def test_a_digest_of_another_program_fits_with_and_without_spaces(
     assert loaded(tmp_path / "m.json", data) == ({"version": 1, "entries": []}, False)
 
 
-def test_a_file_without_a_digest_loads_without_a_word(tmp_path: Path) -> None:
+def test_a_file_without_a_digest_loads_without_a_warning(tmp_path: Path) -> None:
     path = tmp_path / "m.json"
     assert loaded(path, json.dumps(STATE).encode()) == (STATE, False)
     assert loaded(path, json.dumps(STATE, indent=2).encode()) == (STATE, False)
@@ -137,7 +135,7 @@ def test_a_file_that_an_editor_laid_out_anew_counts_as_altered(tmp_path: Path) -
     assert loaded(path, pretty.encode()) == (STATE, True)
 
 
-def test_the_next_save_makes_it_good(tmp_path: Path) -> None:
+def test_the_save_after_an_altered_load_writes_a_valid_digest(tmp_path: Path) -> None:
     path = tmp_path / "m.json"
     path.write_bytes(saved(path).replace(b"peanuts", b"walnuts"))
     store = JsonFileStore(path)

@@ -80,7 +80,7 @@ def in_child(work: Callable[[], object]) -> int:
     return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
 
 
-def test_a_block_loads_and_saves_as_often_as_it_likes(tmp_path: Path) -> None:
+def test_a_block_may_load_and_save_several_times(tmp_path: Path) -> None:
     store = JsonFileStore(tmp_path / "a" / "m.json")
     with store.exclusive():
         assert store.load() is None
@@ -159,7 +159,7 @@ def test_readers_do_not_wait(tmp_path: Path) -> None:
         worker.finish()
 
 
-def test_a_block_that_raises_is_over(tmp_path: Path) -> None:
+def test_a_block_that_raises_is_left(tmp_path: Path) -> None:
     store = JsonFileStore(tmp_path / "m.json")
     with pytest.raises(KeyError), store.exclusive():
         raise KeyError
@@ -210,7 +210,7 @@ def test_another_store_on_the_path_may_read_in_the_block_and_not_write(tmp_path:
     assert store.load() == state(3)
 
 
-def test_a_neighbour_on_the_same_thread_is_refused_and_a_child_of_the_block_is_not(
+def test_another_task_of_the_thread_is_refused_and_a_task_started_in_the_block_is_not(
     tmp_path: Path,
 ) -> None:
     """Waiting would stop the event loop for good, and writing would break the block."""
@@ -263,7 +263,9 @@ def test_a_block_can_end_in_another_thread(tmp_path: Path) -> None:
         store.save(state(1))
 
 
-def test_a_generator_that_is_never_finished_ends_its_block_when_it_is_gone(tmp_path: Path) -> None:
+def test_a_block_in_an_unfinished_generator_ends_when_the_generator_is_freed(
+    tmp_path: Path,
+) -> None:
     store = JsonFileStore(tmp_path / "m.json")
 
     def unfinished() -> Iterator[None]:
@@ -327,7 +329,7 @@ def test_waiting_for_a_thread_ends_too(tmp_path: Path) -> None:
     Worker(lambda: hasty.save(EMPTY)).finish()
 
 
-def test_a_thread_that_nobody_waits_for_any_more_keeps_no_lock(
+def test_a_thread_that_waits_beyond_the_timeout_keeps_no_lock(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     store = JsonFileStore(tmp_path / "m.json", lock_timeout=0.02)
@@ -354,7 +356,7 @@ def test_a_thread_that_nobody_waits_for_any_more_keeps_no_lock(
 
 
 @pytest.mark.parametrize("threads", [True, False])
-def test_who_waits_gets_the_lock_when_it_is_free(
+def test_a_waiting_writer_gets_the_lock_when_it_is_free(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, threads: bool
 ) -> None:
     store = JsonFileStore(tmp_path / "m.json")
@@ -376,7 +378,7 @@ def test_who_waits_gets_the_lock_when_it_is_free(
     assert store.load() == state(1)
 
 
-def test_a_file_that_is_another_one_at_each_look_is_given_up_in_time(
+def test_a_file_whose_identity_changes_at_each_stat_ends_in_a_timeout(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """As on file systems that make up the numbers of files."""
@@ -416,7 +418,7 @@ def test_a_file_that_is_another_one_at_each_look_is_given_up_in_time(
         (float("inf"), 30, True),
     ],
 )
-def test_a_lock_timeout_that_is_no_duration_is_ignored(
+def test_an_invalid_lock_timeout_is_ignored(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     value: Any,
@@ -447,7 +449,7 @@ def no_locks(fd: int, operation: int) -> None:
 
 
 @pytest.mark.parametrize("cause", ["file system", "document only", "platform"])
-def test_without_locks_a_block_is_an_error_that_says_so(
+def test_a_block_without_locks_is_a_clear_error(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, cause: str
 ) -> None:
     store = JsonFileStore(tmp_path / "m.json")
@@ -495,7 +497,7 @@ def test_deleting_the_lock_file_all_the_time_loses_nothing(tmp_path: Path) -> No
     assert lock_deleted_throughout(10, tmp_path) == (40, [])
 
 
-def test_a_first_document_is_not_lost_to_another_first_one(
+def test_a_first_document_does_not_overwrite_another_first_one(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Two writers who each hold a lock file, because one was deleted, and no document yet."""

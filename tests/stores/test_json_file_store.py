@@ -64,7 +64,7 @@ def test_a_tilde_is_the_home_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     assert JsonFileStore(Path("~/m.json")).path == str(tmp_path / "m.json")
 
 
-def test_two_dots_after_a_link_mean_what_they_mean_to_the_system(tmp_path: Path) -> None:
+def test_two_dots_after_a_link_are_resolved_as_by_the_system(tmp_path: Path) -> None:
     (tmp_path / "real" / "inner").mkdir(parents=True)
     (tmp_path / "link").symlink_to(tmp_path / "real" / "inner")
     store = JsonFileStore(f"{tmp_path}/link/../m.json")
@@ -74,13 +74,13 @@ def test_two_dots_after_a_link_mean_what_they_mean_to_the_system(tmp_path: Path)
 
 
 @pytest.mark.parametrize("path", ["", "a\0b", "folder/", f"folder{os.sep}"])
-def test_what_cannot_be_the_path_of_a_file_is_a_value_error(path: str) -> None:
+def test_a_text_that_cannot_be_the_path_of_a_file_is_a_value_error(path: str) -> None:
     with pytest.raises(ValueError, match="path"):
         JsonFileStore(path)
 
 
 @pytest.mark.parametrize("path", [None, 3, b"m.json", ["m.json"], object()])
-def test_what_is_no_path_is_a_type_error(path: Any) -> None:
+def test_a_path_of_another_type_is_a_type_error(path: Any) -> None:
     with pytest.raises(TypeError, match=r"path|PathLike"):
         JsonFileStore(path)
 
@@ -101,13 +101,13 @@ def test_loading_writes_nothing(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("path", [None, 5, b"memory.json"])
-def test_what_is_no_path_is_refused_by_name(path: Any) -> None:
+def test_an_argument_that_is_not_a_path_is_named_in_the_error(path: Any) -> None:
     """An integer, too, which the system would take for an open file."""
     with pytest.raises(TypeError, match="path must be a str or a path object"):
         JsonFileStore(path)
 
 
-def test_a_folder_is_refused_by_name(tmp_path: Path) -> None:
+def test_a_folder_is_refused_with_an_error_that_names_it(tmp_path: Path) -> None:
     store = JsonFileStore(tmp_path)
     with pytest.raises(IsADirectoryError, match=tmp_path.name):
         store.load()
@@ -284,7 +284,7 @@ def test_a_file_that_may_not_be_written_is_not_replaced_either(
     assert names(tmp_path) == [".m.json.lock", "m.json"]
 
 
-def test_the_owner_is_kept_or_else_the_group_or_else_neither(
+def test_owner_and_group_are_kept_as_far_as_the_system_allows(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = tmp_path / "m.json"
@@ -331,7 +331,7 @@ def test_a_chain_of_links_is_written_through(tmp_path: Path, relative: bool) -> 
     assert all((tmp_path / name).is_symlink() for name in ("link", "two", "deep/one"))
 
 
-def test_a_link_to_nothing_makes_what_it_points_to(tmp_path: Path) -> None:
+def test_saving_through_a_dangling_link_makes_its_target(tmp_path: Path) -> None:
     (tmp_path / "link").symlink_to("missing/folder/m.json")
     store = JsonFileStore(tmp_path / "link")
     assert store.load() is None
@@ -420,7 +420,7 @@ def test_a_file_that_has_the_name_of_the_temp_file_is_not_touched(
     assert store.load() == EMPTY
 
 
-def test_what_a_killed_writer_left_is_swept_and_foreign_files_never(tmp_path: Path) -> None:
+def test_temp_files_of_killed_writers_are_swept_and_foreign_files_never(tmp_path: Path) -> None:
     ours = ".m.json.0123456789abcdef.tmp"
     foreign = [
         ".m.json.0123456789abcde.tmp",
@@ -505,7 +505,7 @@ def test_without_locks_nothing_is_swept_and_saving_works(
 
 
 @pytest.mark.parametrize("number", [errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP])
-def test_a_file_system_without_locks_is_like_a_platform_without(
+def test_a_file_system_without_locks_is_treated_like_a_platform_without_locks(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int
 ) -> None:
     living = tmp_path / ".m.json.0123456789abcdef.tmp"
@@ -523,7 +523,7 @@ def test_a_file_system_without_locks_is_like_a_platform_without(
 
 
 @pytest.mark.parametrize("number", [errno.EINVAL, errno.ENOTSUP])
-def test_a_file_system_that_cannot_flush_a_folder_is_no_error(
+def test_a_file_system_that_cannot_flush_a_folder_raises_no_error(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int
 ) -> None:
     real = os.fsync
@@ -595,7 +595,7 @@ class SharingViolation(PermissionError):
 
 
 @pytest.mark.parametrize("refusals", [0, 1, 6, 7])
-def test_a_rename_that_another_program_blocks_is_tried_again_for_a_while(
+def test_a_rename_blocked_by_another_program_is_retried_for_a_while(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, refusals: int
 ) -> None:
     """As on Windows, where a file that somebody reads cannot be replaced."""
@@ -677,7 +677,7 @@ def test_a_first_document_never_replaces_one_that_appeared_at_the_last_moment(
     assert names(tmp_path) == [".m.json.lock", "m.json"]
 
 
-def test_a_link_that_reports_an_error_and_was_made_is_no_conflict(
+def test_a_link_that_was_made_despite_an_error_is_not_a_conflict(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A network file system that lost the answer asks again, and finds its own link."""
@@ -704,7 +704,7 @@ def test_a_write_that_takes_only_a_part_is_continued(
     assert store.load() == state("text " * 50)
 
 
-def test_no_file_stays_open(tmp_path: Path) -> None:
+def test_no_file_is_left_open(tmp_path: Path) -> None:
     store = JsonFileStore(tmp_path / "m.json")
     before = os.dup(0)
     os.close(before)

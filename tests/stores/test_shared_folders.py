@@ -104,7 +104,7 @@ def shared_with_a_team(folder: Path, mode: int = 0o770) -> Path:
 
 
 @pytest.mark.parametrize("sticky", [True, False])
-def test_where_everybody_writes_one_s_own_file_is_used(folder: Path, sticky: bool) -> None:
+def test_in_a_folder_for_everybody_files_of_the_caller_are_used(folder: Path, sticky: bool) -> None:
     path = shared_with_everybody(folder, sticky)
     for number in range(2):
         assert as_user(ANNE, saver(path, number)) == ""
@@ -114,7 +114,7 @@ def test_where_everybody_writes_one_s_own_file_is_used(folder: Path, sticky: boo
 
 @pytest.mark.parametrize("sticky", [True, False])
 @pytest.mark.parametrize("victim", [0, ANNE])
-def test_where_everybody_writes_somebody_else_s_file_is_refused(
+def test_in_a_folder_for_everybody_files_of_others_are_refused(
     folder: Path, sticky: bool, victim: int
 ) -> None:
     path = shared_with_everybody(folder, sticky)
@@ -133,7 +133,7 @@ def test_where_everybody_writes_somebody_else_s_file_is_refused(
 
 @pytest.mark.parametrize("sticky", [True, False])
 @pytest.mark.parametrize("owner", [STRANGER, ANNE])
-def test_where_everybody_writes_no_link_is_followed_to_a_file(
+def test_in_a_folder_for_everybody_no_link_is_followed_to_a_file(
     folder: Path, sticky: bool, owner: int
 ) -> None:
     private = folder / "private"
@@ -157,7 +157,7 @@ def test_where_everybody_writes_no_link_is_followed_to_a_file(
 
 
 @pytest.mark.parametrize("sticky", [True, False])
-def test_where_everybody_writes_a_folder_behind_somebody_else_s_link_is_not_entered(
+def test_in_a_folder_for_everybody_a_folder_behind_a_link_of_others_is_not_entered(
     folder: Path, sticky: bool
 ) -> None:
     private = folder / "private"
@@ -177,7 +177,9 @@ def test_where_everybody_writes_a_folder_behind_somebody_else_s_link_is_not_ente
 
 
 @pytest.mark.parametrize("sticky", [True, False])
-def test_where_everybody_writes_a_planted_lock_file_is_not_used(folder: Path, sticky: bool) -> None:
+def test_in_a_folder_for_everybody_a_planted_lock_file_is_not_used(
+    folder: Path, sticky: bool
+) -> None:
     path = shared_with_everybody(folder, sticky)
     lock = folder / LOCK
     for mode in (0o666, 0o600):
@@ -193,7 +195,9 @@ def test_where_everybody_writes_a_planted_lock_file_is_not_used(folder: Path, st
 
 
 @pytest.mark.parametrize("kind", ["link", "dangling link", "hard link", "pipe", "folder"])
-def test_a_lock_file_that_is_no_file_of_its_own_is_not_used(folder: Path, kind: str) -> None:
+def test_a_lock_file_that_is_a_link_or_not_a_regular_file_is_not_used(
+    folder: Path, kind: str
+) -> None:
     """Whoever owns it: it would be truncated."""
     path = folder / "m.json"
     lock = folder / LOCK
@@ -217,7 +221,7 @@ def test_a_lock_file_that_is_no_file_of_its_own_is_not_used(folder: Path, kind: 
     assert _locks.lock_fds == set()
 
 
-def test_a_file_of_one_s_own_with_the_name_of_the_lock_keeps_its_text(folder: Path) -> None:
+def test_a_file_of_the_caller_with_the_name_of_the_lock_keeps_its_text(folder: Path) -> None:
     (folder / LOCK).write_text("notes")
     store = JsonFileStore(folder / "m.json")
     for number in range(2):
@@ -225,7 +229,7 @@ def test_a_file_of_one_s_own_with_the_name_of_the_lock_keeps_its_text(folder: Pa
     assert (folder / LOCK).read_text() == "notes"
 
 
-def test_where_everybody_writes_planted_temp_files_do_no_harm(
+def test_in_a_folder_for_everybody_planted_temp_files_do_no_harm(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = shared_with_everybody(folder, sticky=True)
@@ -243,7 +247,7 @@ def test_where_everybody_writes_planted_temp_files_do_no_harm(
 # A folder of a group
 
 
-def test_in_a_group_s_folder_files_and_locks_of_others_are_used(folder: Path) -> None:
+def test_in_the_folder_of_a_group_files_and_locks_of_others_are_used(folder: Path) -> None:
     path = shared_with_a_team(folder)
     assert as_user(ANNE, saver(path), groups=(TEAM,)) == ""
     os.chown(path, ANNE, TEAM)
@@ -284,7 +288,7 @@ def test_root_gives_the_lock_the_owner_of_the_document(folder: Path) -> None:
     assert as_user(ANNE, saver(path, 2)) == ""
 
 
-def test_a_link_in_a_group_s_folder_is_written_through(folder: Path) -> None:
+def test_a_link_in_the_folder_of_a_group_is_written_through(folder: Path) -> None:
     path = shared_with_a_team(folder)
     path.symlink_to(folder / "target.json")
     assert as_user(ANNE, saver(path), groups=(TEAM,)) == ""
@@ -307,7 +311,7 @@ def test_set_id_bits_are_never_copied(folder: Path, mode: int) -> None:
 
 
 @pytest.mark.parametrize(("mode", "kept"), [(0o660, 0o600), (0o664, 0o644), (0o640, 0o600)])
-def test_a_group_that_takes_the_place_of_another_gets_no_more_than_all_had(
+def test_a_group_that_replaces_another_gets_at_most_the_rights_of_others(
     folder: Path, mode: int, kept: int
 ) -> None:
     """Bob may write the document, being a member of no group that owns it."""
@@ -322,7 +326,7 @@ def test_a_group_that_takes_the_place_of_another_gets_no_more_than_all_had(
 
 
 @pytest.mark.parametrize("user", [0, ANNE])
-def test_an_umask_of_777_keeps_nobody_from_the_own_files(folder: Path, user: int) -> None:
+def test_a_umask_of_777_does_not_lock_the_caller_out(folder: Path, user: int) -> None:
     os.chown(folder, user, user)
     path = folder / "a" / "b" / "m.json"
 
@@ -377,7 +381,7 @@ def test_an_access_control_list_is_kept(folder: Path) -> None:
 
 @needs_lists
 @pytest.mark.parametrize("number", [errno.EPERM, errno.EOPNOTSUPP])
-def test_where_a_list_cannot_be_kept_the_group_gets_no_more_than_it_had(
+def test_without_its_access_control_list_a_file_gives_its_group_no_more_rights(
     folder: Path, monkeypatch: pytest.MonkeyPatch, number: int
 ) -> None:
     def refuse(fd: int, name: str, value: bytes) -> None:
@@ -395,7 +399,9 @@ def test_where_a_list_cannot_be_kept_the_group_gets_no_more_than_it_had(
 
 
 @needs_lists
-def test_a_list_of_a_group_that_could_not_be_kept_gives_its_successor_nothing(folder: Path) -> None:
+def test_the_list_entry_of_a_group_that_could_not_be_kept_is_not_given_to_the_new_group(
+    folder: Path,
+) -> None:
     os.chown(folder, BOB, BOB)
     path = folder / "m.json"
     path.write_text('{"version": 1, "entries": []}')
@@ -407,7 +413,7 @@ def test_a_list_of_a_group_that_could_not_be_kept_gives_its_successor_nothing(fo
 
 
 @needs_lists
-def test_a_list_that_the_folder_gives_new_files_opens_no_document_that_had_none(
+def test_the_default_list_of_a_folder_gives_no_access_to_a_document_without_one(
     folder: Path,
 ) -> None:
     path = folder / "m.json"

@@ -70,19 +70,19 @@ def foreign(path: Path) -> None:
         (bytes(4_096), "file is not a database"),
     ],
 )
-def test_a_file_that_is_no_database(tmp_path: Path, data: bytes, reason: str) -> None:
+def test_a_file_that_is_not_a_database_is_damaged(tmp_path: Path, data: bytes, reason: str) -> None:
     (tmp_path / "memory.db").write_bytes(data)
     check_damaged(tmp_path / "memory.db", reason)
 
 
-def test_a_json_file(tmp_path: Path) -> None:
+def test_a_json_file_is_damaged(tmp_path: Path) -> None:
     store = JsonFileStore(tmp_path / "memory.db")
     store.save(DOCUMENT)
     (tmp_path / ".memory.db.lock").unlink()
     check_damaged(tmp_path / "memory.db", "file is not a database")
 
 
-def test_a_database_of_another_program(tmp_path: Path) -> None:
+def test_a_database_of_another_program_is_damaged(tmp_path: Path) -> None:
     foreign(tmp_path / "memory.db")
     check_damaged(tmp_path / "memory.db", "not one of memories")
 
@@ -110,15 +110,13 @@ def test_a_database_of_another_program(tmp_path: Path) -> None:
         ("PRAGMA application_id = 2", "not one of memories"),
     ],
 )
-def test_rows_and_tables_that_are_not_as_they_were_written(
-    saved: Path, statement: str, reason: str
-) -> None:
+def test_altered_rows_and_tables_are_damaged(saved: Path, statement: str, reason: str) -> None:
     with closing(sqlite3.connect(saved)) as db, db:
         db.execute(statement)
     check_damaged(saved, reason)
 
 
-def test_every_cut_at_a_page(saved: Path) -> None:
+def test_a_file_cut_at_any_page_is_damaged(saved: Path) -> None:
     data = saved.read_bytes()
     for length in range(0, len(data), 512):
         saved.write_bytes(data[:length])
@@ -136,7 +134,7 @@ def test_damage_after_a_load_is_not_overwritten_either(saved: Path) -> None:
         store.save(DOCUMENT)
 
 
-def test_a_folder_is_not_a_file(tmp_path: Path) -> None:
+def test_a_folder_in_the_place_of_the_database_is_an_error(tmp_path: Path) -> None:
     (tmp_path / "memory.db").mkdir()
     with pytest.raises(IsADirectoryError):
         SQLiteStore(tmp_path / "memory.db").load()
@@ -144,7 +142,7 @@ def test_a_folder_is_not_a_file(tmp_path: Path) -> None:
 
 @pytest.mark.skipif(not ATTACKS.exists() or not hasattr(os, "fork"), reason="no benchmarks here")
 @pytest.mark.parametrize("attack", ["kills", "damages"])
-def test_a_fiftieth_of_the_attacks(attack: str) -> None:
+def test_a_fiftieth_of_the_attacks_does_no_harm(attack: str) -> None:
     spec = importlib.util.spec_from_file_location("attack_sqlite", ATTACKS)
     assert spec is not None
     assert spec.loader is not None

@@ -65,7 +65,7 @@ def other_process(code: str, *arguments: object) -> subprocess.Popen[str]:
     )
 
 
-def test_looking_makes_no_file(store: SQLiteStore) -> None:
+def test_reading_calls_make_no_file(store: SQLiteStore) -> None:
     assert store.load() is None
     assert not store.changed()
     store.sweep()
@@ -90,7 +90,7 @@ def test_a_name_is_a_str(tmp_path: Path, name: Any) -> None:
         SQLiteStore(tmp_path / "memory.db", name)
 
 
-def test_it_and_its_folders_are_for_their_owner_only(tmp_path: Path) -> None:
+def test_a_database_and_its_folders_are_for_their_owner_only(tmp_path: Path) -> None:
     store = SQLiteStore(tmp_path / "a" / "b" / "memory.db")
     store.save(document(1))
     modes = {file.name: file.stat().st_mode & 0o777 for file in (tmp_path / "a" / "b").iterdir()}
@@ -117,7 +117,7 @@ def test_a_symbolic_link_is_written_through(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["a b#?%.db", "ž\u2028.db", "%41.db", "file:x.db"])
-def test_any_name_of_a_file_will_do(tmp_path: Path, name: str) -> None:
+def test_any_file_name_works(tmp_path: Path, name: str) -> None:
     SQLiteStore(tmp_path / name).save(document(1))
     assert SQLiteStore(tmp_path / name).load() == document(1)
     assert (tmp_path / name).exists()
@@ -161,7 +161,7 @@ def test_a_document_that_vanished_is_a_conflict_and_does_not_come_back(
     assert SQLiteStore(store.path).load() == document(3)
 
 
-def test_a_store_of_a_vanished_file_writes_a_new_one_once_it_has_looked(
+def test_after_a_load_of_a_vanished_file_a_save_writes_a_new_one(
     store: SQLiteStore,
 ) -> None:
     store.save(document(1))
@@ -201,14 +201,14 @@ def test_a_busy_file_is_waited_for_and_then_named(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("timeout", [-1, float("nan"), "1", True])
-def test_a_timeout_that_is_not_one_is_ignored_with_a_warning(tmp_path: Path, timeout: Any) -> None:
+def test_an_invalid_timeout_is_ignored_with_a_warning(tmp_path: Path, timeout: Any) -> None:
     with pytest.warns(IgnoredValueWarning, match="timeout"):
         store = SQLiteStore(tmp_path / "memory.db", timeout=timeout)
     store.save(document(1))
 
 
 @pytest.mark.parametrize("timeout", [None, 0, 10**400, timedelta(seconds=1)])
-def test_any_other_timeout_will_do(tmp_path: Path, timeout: Any) -> None:
+def test_every_valid_timeout_is_accepted(tmp_path: Path, timeout: Any) -> None:
     SQLiteStore(tmp_path / "memory.db", timeout=timeout).save(document(1))
 
 
@@ -259,7 +259,7 @@ def test_a_block_that_ends_in_another_thread_is_over(store: SQLiteStore) -> None
         assert store.load() == document(1)
 
 
-def test_a_block_that_nobody_has_any_more_is_over(store: SQLiteStore) -> None:
+def test_a_block_without_references_is_over(store: SQLiteStore) -> None:
     block = store.exclusive()
     block.__enter__()
     del block
@@ -354,7 +354,7 @@ def texts_in(folder: Path) -> bytes:
 
 
 @pytest.mark.parametrize("padding", [0, 300, 20_000])
-def test_text_that_went_is_in_no_file(tmp_path: Path, padding: int) -> None:
+def test_removed_text_is_in_no_file(tmp_path: Path, padding: int) -> None:
     store = SQLiteStore(tmp_path / "memory.db")
     fill = "-" * padding
     store.save({**document(f"removed text{fill}", f"former text{fill}"), "later": "old section"})
@@ -369,7 +369,7 @@ def test_text_that_went_is_in_no_file(tmp_path: Path, padding: int) -> None:
     assert not store.erasure_pending
 
 
-def test_text_that_went_leaves_no_copy_where_rows_were_moved(tmp_path: Path) -> None:
+def test_removed_text_leaves_no_copy_where_rows_were_moved(tmp_path: Path) -> None:
     """SQLite forgets to wipe what balancing a tree has moved away; so no text may be in one."""
     draw = random.Random(14)
     store = SQLiteStore(tmp_path / "memory.db")
@@ -411,7 +411,7 @@ sys.stdin.readline()
     assert b"secret text" not in texts_in(folder)
 
 
-def test_a_dead_writer_leaves_no_text_behind_a_sweep(store: SQLiteStore) -> None:
+def test_after_a_sweep_no_text_of_a_dead_writer_is_left(store: SQLiteStore) -> None:
     """Killed between the commit and the erasure, as it were."""
     folder = Path(store.path).parent
     store.save(document("kept"))
@@ -489,7 +489,9 @@ def test_an_existing_file_is_judged_by_its_first_bytes(tmp_path: Path) -> None:
     assert isinstance(open_store(tmp_path / "noise.json"), JsonFileStore)
 
 
-def test_looking_at_an_open_file_takes_no_locks_from_it(store: SQLiteStore) -> None:
+def test_reading_the_first_bytes_of_an_open_file_drops_none_of_its_locks(
+    store: SQLiteStore,
+) -> None:
     """To close a file gives up all locks that a process has on it."""
     store.save(document(1))
     with store.exclusive():
@@ -510,7 +512,7 @@ def test_a_first_document_is_in_the_file_itself(store: SQLiteStore) -> None:
     assert SQLiteStore(copy).load() == document(1)
 
 
-def test_an_interrupt_at_any_line_keeps_nobody_from_writing(store: SQLiteStore) -> None:
+def test_an_interrupt_at_any_line_leaves_no_lock_behind(store: SQLiteStore) -> None:
     """The document is the old or the new one, and neither lock nor claim is left behind."""
     # In a thread of its own: the interpreter does not expect exceptions in the last line of a
     # handler, and takes what was handled there for the context of all later ones in the thread.

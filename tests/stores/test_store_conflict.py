@@ -107,7 +107,7 @@ def test_an_edit_in_place_of_the_same_size_and_time_is_seen(tmp_path: Path) -> N
     assert_conflict(store, path)
 
 
-def test_a_file_that_only_looks_touched_is_no_conflict(tmp_path: Path) -> None:
+def test_a_file_with_new_times_and_equal_content_is_not_a_conflict(tmp_path: Path) -> None:
     """A backup put back, a new time, a new inode: the same bytes are the same document."""
     path = tmp_path / "m.json"
     store = JsonFileStore(path)
@@ -159,7 +159,7 @@ def test_after_a_load_that_found_nothing_the_former_document_is_not_known_any_mo
     assert_conflict(store, path)
 
 
-def test_a_load_that_found_damage_permits_nothing(tmp_path: Path) -> None:
+def test_after_a_load_that_found_damage_no_save_overwrites_the_file(tmp_path: Path) -> None:
     path = tmp_path / "m.json"
     path.write_text('{"version": 1, "entr')
     store = JsonFileStore(path)
@@ -230,7 +230,7 @@ def test_a_copy_of_a_store_has_read_nothing(
         store.save(state(3))
 
 
-def test_an_interrupted_rename_leaves_both_outcomes_as_its_own(
+def test_after_an_interrupted_rename_both_possible_files_may_be_overwritten(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Some file systems report an error for a rename that took place."""
@@ -251,7 +251,7 @@ def test_an_interrupted_rename_leaves_both_outcomes_as_its_own(
     assert store.load() == state(3)
 
 
-def test_of_four_processes_that_save_at_once_every_save_lands_or_raises(tmp_path: Path) -> None:
+def test_every_concurrent_save_of_four_processes_is_written_or_raises(tmp_path: Path) -> None:
     """Each adds an entry of its own to what it loaded: none that was saved may be missing."""
     path = tmp_path / "m.json"
     JsonFileStore(path).save(state())

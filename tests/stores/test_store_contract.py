@@ -52,15 +52,15 @@ def shared(request: pytest.FixtureRequest, tmp_path: Path) -> Callable[[], Any]:
     return lambda: of_kind(request.param, tmp_path)
 
 
-def test_it_is_a_store(make: Make) -> None:
+def test_every_store_fits_the_protocol(make: Make) -> None:
     assert isinstance(make(), Store)
 
 
-def test_nothing_is_there_before_the_first_save(make: Make) -> None:
+def test_load_returns_none_before_the_first_save(make: Make) -> None:
     assert make().load() is None
 
 
-def test_what_was_saved_is_loaded_with_its_types_and_order(make: Make) -> None:
+def test_a_saved_document_is_loaded_with_its_types_and_order(make: Make) -> None:
     store = make()
     store.save(FULL)
     loaded = store.load()
@@ -68,7 +68,7 @@ def test_what_was_saved_is_loaded_with_its_types_and_order(make: Make) -> None:
     assert repr(loaded) == repr(FULL)
 
 
-def test_the_last_save_wins(make: Make) -> None:
+def test_the_last_save_is_loaded(make: Make) -> None:
     store = make()
     store.save(FULL)
     store.save(EMPTY)
@@ -134,7 +134,7 @@ CIRCLE["entries"].append(CIRCLE)
         (CIRCLE, ValueError),
     ],
 )
-def test_what_json_cannot_hold_is_refused_and_the_former_document_stays(
+def test_a_state_that_is_not_json_is_refused_and_the_former_document_stays(
     make: Make, state: Any, error: type[Exception]
 ) -> None:
     store = make()
@@ -180,7 +180,7 @@ TWO: dict[str, Any] = {"key": "b", "data": 2}
 REST: dict[str, Any] = {"version": 1, "later": [{}]}
 
 
-def test_version_and_changed_tell_whether_the_document_is_another(
+def test_version_and_changed_show_whether_the_document_is_another_one(
     shared: Callable[[], Any],
 ) -> None:
     mine, other = shared(), shared()
@@ -247,7 +247,7 @@ def test_an_exclusive_block_loads_and_saves_and_keeps_what_it_saved(
     assert shared().load() == EMPTY
 
 
-def test_sweep_takes_nothing_that_is_stored(shared: Callable[[], Any]) -> None:
+def test_sweep_removes_no_stored_document(shared: Callable[[], Any]) -> None:
     mine = shared()
     mine.sweep()
     mine.save(FULL)
@@ -270,12 +270,14 @@ def test_changes_go_to_the_end_in_their_order(growing: SQLiteStore) -> None:
     }
 
 
-def test_changes_of_nothing_are_a_document(growing: SQLiteStore) -> None:
+def test_changes_without_a_former_document_make_one(growing: SQLiteStore) -> None:
     growing.save_changes(Changes([TWO, ONE], [], REST))
     assert growing.load() == {**REST, "entries": [TWO, ONE]}
 
 
-def test_all_of_one_key_go_and_entries_without_a_key_stay(growing: SQLiteStore) -> None:
+def test_every_entry_of_a_removed_key_goes_and_entries_without_a_key_stay(
+    growing: SQLiteStore,
+) -> None:
     growing.save({"version": 1, "entries": [ONE, "?", {**ONE, "data": 5}, None]})
     growing.save_changes(Changes([TWO], ["a"], REST))
     assert growing.load() == {**REST, "entries": ["?", None, TWO]}
@@ -302,7 +304,7 @@ def test_any_key_is_found_again(growing: SQLiteStore, key: str) -> None:
         (([], [], {**REST, "later": {1, 2}}), TypeError),
     ],
 )
-def test_changes_that_are_none_are_refused_and_the_document_stays(
+def test_invalid_changes_are_refused_and_the_document_stays(
     growing: SQLiteStore, changes: Any, error: type[Exception]
 ) -> None:
     growing.save(FULL)

@@ -288,7 +288,9 @@ def temp_files(folder: Path) -> list[Path]:
 
 
 @pytest.mark.parametrize("prepare", CASES)
-def test_every_save_goes_through_the_matrix(tmp_path: Path, prepare: Prepare) -> None:
+def test_every_save_makes_the_protecting_calls_in_the_right_order(
+    tmp_path: Path, prepare: Prepare
+) -> None:
     """The calls that make a save safe are there, and in the right order."""
     labels = calls_of(prepare, tmp_path / "case")
     order = [
@@ -376,7 +378,7 @@ def test_a_process_killed_at_any_call_leaves_the_old_or_the_new_file(
 
 @pytest.mark.parametrize("number", [errno.ENOSPC, errno.EIO, errno.EACCES])
 @pytest.mark.parametrize("prepare", CASES)
-def test_an_error_at_any_call_leaves_the_old_or_the_new_file_and_no_other(
+def test_an_error_at_any_call_leaves_the_old_or_the_new_file_and_no_other_file(
     tmp_path: Path, prepare: Prepare, number: int
 ) -> None:
     """It reaches the caller, and the same store can save once the cause is gone."""
@@ -442,7 +444,7 @@ def test_a_disk_that_fails_from_some_call_on_leaves_the_old_or_the_new_file(
         check_next_save(case, case.store)
 
 
-def test_a_rename_that_reports_an_error_and_took_place_is_no_conflict_later(
+def test_a_rename_that_took_place_despite_an_error_is_not_a_conflict_later(
     tmp_path: Path,
 ) -> None:
     """Network file systems do that when an answer is lost."""

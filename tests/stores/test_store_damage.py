@@ -138,7 +138,7 @@ DAMAGE = {
 
 
 @pytest.mark.parametrize("name", DAMAGE)
-def test_damage_is_named_and_the_bytes_stay(tmp_path: Path, name: str) -> None:
+def test_the_error_names_the_damage_and_the_bytes_stay(tmp_path: Path, name: str) -> None:
     check_damaged(tmp_path / "memory.json", *DAMAGE[name])
 
 
@@ -164,7 +164,7 @@ def test_a_file_without_its_beginning_is_damage(tmp_path: Path) -> None:
 @given(data=st.binary(max_size=200))
 @example(data=b"")
 @example(data=b"{}")
-def test_bytes_are_a_document_or_damage_and_never_nothing(tmp_path: Path, data: bytes) -> None:
+def test_any_bytes_are_a_document_or_damage_and_never_none(tmp_path: Path, data: bytes) -> None:
     check_never_nothing(tmp_path / "memory.json", data)
 
 
@@ -185,9 +185,7 @@ def mutated(draw: st.DrawFn) -> bytes:
 
 @settings(max_examples=500, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(data=mutated())
-def test_a_mutated_file_is_a_document_or_damage_and_never_nothing(
-    tmp_path: Path, data: bytes
-) -> None:
+def test_a_mutated_file_is_a_document_or_damage_and_never_none(tmp_path: Path, data: bytes) -> None:
     check_never_nothing(tmp_path / "memory.json", data)
 
 
@@ -230,7 +228,7 @@ def check_never_nothing(path: Path, data: bytes) -> None:
         (document('{}, [], null, ""'), {"version": 1, "entries": [{}, [], None, ""]}),
     ],
 )
-def test_what_is_odd_but_whole_is_loaded_and_can_be_saved(
+def test_an_unusual_but_valid_document_is_loaded_and_can_be_saved(
     tmp_path: Path, data: bytes, state: dict[str, Any]
 ) -> None:
     path = tmp_path / "memory.json"
@@ -255,7 +253,9 @@ def test_text_that_nests_too_deeply_never_reaches_the_parser(
 
 
 @pytest.mark.parametrize("text", ['["cut [[[[', '["cut \\"[[[[', '[["a", "[[[[', '{"[[[['])
-def test_brackets_in_a_text_that_was_cut_short_are_no_levels(tmp_path: Path, text: str) -> None:
+def test_brackets_in_a_text_that_was_cut_short_do_not_count_as_levels(
+    tmp_path: Path, text: str
+) -> None:
     path = tmp_path / "memory.json"
     check_damaged(path, (text + "[" * 500).encode(), "it is cut short: Unterminated string")
 
@@ -310,7 +310,9 @@ def test_a_state_that_contains_itself_is_refused_quickly() -> None:
 
 
 @pytest.mark.parametrize("text", ["[" * 500, "}" * 500, '\\" [[', "\\\\", '\\\\\\"{{{{' * 100])
-def test_brackets_and_quotes_inside_of_text_are_no_levels(tmp_path: Path, text: str) -> None:
+def test_brackets_and_quotes_inside_of_strings_do_not_count_as_levels(
+    tmp_path: Path, text: str
+) -> None:
     path = tmp_path / "memory.json"
     state = {"version": 1, "entries": [text, {text: [text]}, "", text]}
     store = JsonFileStore(path)
@@ -318,7 +320,7 @@ def test_brackets_and_quotes_inside_of_text_are_no_levels(tmp_path: Path, text: 
     assert store.load() == state
 
 
-def test_the_section_of_rejected_things_may_be_deeper(tmp_path: Path) -> None:
+def test_the_section_of_rejected_items_may_nest_deeper(tmp_path: Path) -> None:
     """A memory moves what it rejects there, a few levels down; it must stay writable."""
     path = tmp_path / "memory.json"
     deepest = document("[" * 198 + "]" * 198)
@@ -352,7 +354,7 @@ def test_a_document_as_deep_as_allowed_loads_and_saves_deep_in_a_program(tmp_pat
     deep_in(sys.getrecursionlimit() // 2)
 
 
-def test_a_used_up_stack_is_not_called_damage(tmp_path: Path) -> None:
+def test_a_used_up_stack_is_not_reported_as_damage(tmp_path: Path) -> None:
     store = JsonFileStore(tmp_path / "memory.json")
     store.save(DOCUMENT)
     outcomes: set[object] = set()
@@ -372,7 +374,7 @@ def test_a_used_up_stack_is_not_called_damage(tmp_path: Path) -> None:
     store.save(DOCUMENT)
 
 
-def test_the_error_carries_nothing_of_the_text(tmp_path: Path) -> None:
+def test_the_error_contains_no_text_of_the_document(tmp_path: Path) -> None:
     """Errors end up in logs; what a user said must not."""
     path = tmp_path / "memory.json"
     secret = "peanuts"

@@ -46,7 +46,7 @@ def fork() -> int:
 # version and changed
 
 
-def test_the_version_stands_for_the_document_last_loaded_or_saved(tmp_path: Path) -> None:
+def test_the_version_identifies_the_document_last_loaded_or_saved(tmp_path: Path) -> None:
     one, two = JsonFileStore(tmp_path / "m.json"), JsonFileStore(tmp_path / "m.json")
     assert one.version is None
     one.save(state(1))
@@ -64,7 +64,7 @@ def test_the_version_stands_for_the_document_last_loaded_or_saved(tmp_path: Path
     assert one.version is None
 
 
-def test_changed_tells_whether_the_file_is_another_one(tmp_path: Path) -> None:
+def test_changed_is_true_if_the_file_is_another_one(tmp_path: Path) -> None:
     path = tmp_path / "m.json"
     one, two = JsonFileStore(path), JsonFileStore(path)
     assert not one.changed()
@@ -101,7 +101,7 @@ def test_an_edit_of_the_same_size_and_times_is_a_change(tmp_path: Path) -> None:
     assert store.changed()
 
 
-def test_a_file_that_has_lain_for_a_while_is_not_read_to_see_that_it_is_the_same(
+def test_a_file_with_settled_times_is_not_read_to_detect_a_change(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = tmp_path / "m.json"
@@ -130,7 +130,7 @@ def test_a_file_that_has_lain_for_a_while_is_not_read_to_see_that_it_is_the_same
     assert store.changed()
 
 
-def test_a_save_whose_rename_failed_after_all_is_no_change_by_others(
+def test_a_save_whose_rename_failed_is_not_a_change_by_others(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     store = JsonFileStore(tmp_path / "m.json")
@@ -168,7 +168,7 @@ def die_while_saving(path: Path) -> None:
 
 
 @pytest.mark.parametrize("lock_deleted", [False, True])
-def test_sweep_removes_what_a_killed_writer_left(tmp_path: Path, lock_deleted: bool) -> None:
+def test_sweep_removes_temp_files_of_a_killed_writer(tmp_path: Path, lock_deleted: bool) -> None:
     """Also if the mark is gone that the writer had left in the lock file."""
     store = JsonFileStore(tmp_path / "m.json")
     store.save(EMPTY)
@@ -191,7 +191,7 @@ def test_sweep_works_before_anything_was_loaded_or_saved(tmp_path: Path) -> None
     assert names(tmp_path) == [f"{LEFTOVER}~", ".m.json.lock"]
 
 
-def test_sweep_takes_no_lock_and_makes_no_file_where_there_is_nothing(tmp_path: Path) -> None:
+def test_sweep_without_temp_files_takes_no_lock_and_makes_no_file(tmp_path: Path) -> None:
     JsonFileStore(tmp_path / "m.json").sweep()
     assert names(tmp_path) == []
 
@@ -242,7 +242,7 @@ def test_a_writer_that_died_between_the_two_names_of_a_first_document_is_swept(
 # max_bytes
 
 
-def test_what_is_longer_than_max_bytes_is_neither_read_nor_written(
+def test_a_document_over_max_bytes_is_neither_read_nor_written(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = tmp_path / "m.json"
@@ -284,7 +284,7 @@ def test_a_file_that_grows_while_it_is_read_is_not_read_on(
 
 
 @pytest.mark.parametrize("value", [0, -1, 2.5, "100", True, float("inf")])
-def test_a_max_bytes_that_is_no_count_is_ignored_with_a_warning(tmp_path: Path, value: Any) -> None:
+def test_an_invalid_max_bytes_is_ignored_with_a_warning(tmp_path: Path, value: Any) -> None:
     with pytest.warns(IgnoredValueWarning, match="max_bytes .* no bound is used") as caught:
         store = JsonFileStore(tmp_path / "m.json", max_bytes=value)
     assert caught[0].filename == __file__
@@ -329,7 +329,7 @@ def test_a_tilde_without_a_home_is_an_error(
     assert names(tmp_path) == []
 
 
-def test_the_home_of_nobody_is_an_error_and_a_file_called_like_it_is_not(
+def test_an_unknown_home_folder_is_an_error_and_a_file_named_with_a_tilde_is_not(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)

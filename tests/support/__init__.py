@@ -1,1 +1,1 @@
-"""What tests share: a clock, a plain model, the literal packer, tokenizers."""
+"""Parts that several tests use: clocks, entries, a plain model, the literal packer, tokenizers."""

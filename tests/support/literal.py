@@ -11,7 +11,8 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from sentinel_memory.context import Context, one_line, plain_line
-from sentinel_memory.entry import Entry, new_entry
+from sentinel_memory.entry import Entry
+from support.entries import new_entry
 
 
 def literal_context(

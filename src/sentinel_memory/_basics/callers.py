@@ -1,4 +1,4 @@
-"""Warnings at the line of the program that called the package, however deep inside they arise."""
+"""Warnings at the line of the program that called the package, from any depth inside it."""
 
 from __future__ import annotations
 

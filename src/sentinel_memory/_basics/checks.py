@@ -6,20 +6,20 @@ __all__ = ["brief", "check_callable", "check_methods", "check_str", "plain_str"]
 
 
 def check_str(name: str, value: object) -> None:
-    """Refuse what is not a ``str``."""
+    """Raise ``TypeError`` for a value that is not a ``str``."""
     if not isinstance(value, str):
         raise TypeError(f"{name} must be a str, not {type(value).__name__}")
 
 
 def plain_str(name: str, value: object) -> str:
-    """A ``str`` as a plain one, whatever a subclass says of itself; ``TypeError`` for else."""
+    """A ``str`` as a plain one, ignoring overrides of a subclass; otherwise ``TypeError``."""
     if not isinstance(value, str):
         raise TypeError(f"{name} must be a str, not {type(value).__name__}")
     return str.__str__(value)
 
 
 def check_callable(name: str, value: object, *, optional: bool = False) -> None:
-    """Refuse what cannot be called, but for the ``None`` of an optional argument."""
+    """Raise ``TypeError`` for a value that is not callable, nor ``None`` if it is optional."""
     if not callable(value) and not (optional and value is None):
         raise TypeError(f"{name} must be callable, not {type(value).__name__}")
 
@@ -27,7 +27,7 @@ def check_callable(name: str, value: object, *, optional: bool = False) -> None:
 def check_methods(
     name: str, value: object, methods: tuple[str, ...], *, optional: bool = False
 ) -> None:
-    """Refuse what lacks one of the methods, but for the ``None`` of an optional argument."""
+    """Raise ``TypeError`` for a value without the methods, unless it is optional and ``None``."""
     if optional and value is None:
         return
     missing = [method for method in methods if not callable(getattr(value, method, None))]

@@ -1,6 +1,6 @@
-"""One spelling for what is written in several: case, width, marks, digits, signs nobody sees.
+"""Folding: one spelling for several, without case, width, marks and invisible characters.
 
-Folding makes ``Žofie``, ``ŽOFIE`` and ``zofie`` one text. What a word is, is decided in ``words``.
+Folding makes ``Žofie``, ``ŽOFIE`` and ``zofie`` one text. Splitting it into words is in ``words``.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ _Value = TypeVar("_Value")
 
 
 class CharacterTable(dict[_Key, _Value]):
-    """What is known of the characters met, worked out once for each of them.
+    """A cache of one computed value per character.
 
-    A subclass says in ``__missing__`` what it is, and keeps it with ``keep``. At most 8,192
+    A subclass computes the value in ``__missing__`` and keeps it with ``keep``. At most 8,192
     characters are kept (about 1 MiB); raising that helps texts with more different characters than
-    any language has, and a table that is full begins anew.
+    any language has, and a table that is full is emptied.
     """
 
     __slots__ = ()
@@ -60,7 +60,7 @@ _DROPPED: Final = frozenset(
 )
 _PLAIN: Final = {
     **{"ı": "i", "ł": "l", "ø": "o", "đ": "d", "æ": "ae", "œ": "oe"},
-    **{"Ł": "l", "Ø": "o", "Đ": "d", "Æ": "ae", "Œ": "oe"},  # as some signs fall apart
+    **{"Ł": "l", "Ø": "o", "Đ": "d", "Æ": "ae", "Œ": "oe"},  # capitals that appear only after NFKD
     # Letters of Persian, Urdu and Kurdish that other keyboards write as an Arabic one.
     **{"ک": "ك", "ڪ": "ك", "ی": "ي", "ى": "ي", "ۍ": "ي"},
     **{"ٱ": "ا", "ٲ": "ا", "ٳ": "ا", "ة": "ه", "ۃ": "ه", "ہ": "ه", "ە": "ه"},
@@ -74,7 +74,7 @@ _PLAIN: Final = {
 
 
 class _Folds(CharacterTable[int, str | None]):
-    """Code to what is left of a decomposed character; ``None`` if nothing is."""
+    """Code to the folded form of a decomposed character; ``None`` if it is dropped."""
 
     def __missing__(self, code: int) -> str | None:
         char = chr(code)
@@ -85,7 +85,7 @@ class _Folds(CharacterTable[int, str | None]):
 
 
 class _Signs(CharacterTable[int, str]):
-    """Code to its character, or to a blank for a sign such as ™ that would fall into letters."""
+    """Code to its character, or to a blank if NFKD would turn it from a sign (™) into letters."""
 
     def __missing__(self, code: int) -> str:
         char = chr(code)
@@ -96,7 +96,7 @@ class _Signs(CharacterTable[int, str]):
 
 
 class _IsMark(CharacterTable[str, str]):
-    """Character to "m", if nothing but a mark is left of it after folding, or to "x"."""
+    """Character to "m" if it is dropped or decomposes to a mark first, otherwise to "x"."""
 
     def __missing__(self, char: str) -> str:
         first = unicodedata.normalize("NFKD", char)[0]
@@ -121,12 +121,12 @@ _AM: Final = re.compile(
 
 
 def is_dropped(char: str) -> bool:
-    """Whether folding leaves nothing of a character."""
+    """Whether folding drops a character."""
     return ord(char) in _DROPPED
 
 
 def folded(text: str) -> str:
-    """The text in the one spelling that is compared.
+    """The folded text; texts that differ only in spelling become equal.
 
     >>> folded("Žofie’s LEGO™ ４２")
     'zofie’s lego  42'
@@ -137,7 +137,7 @@ def folded(text: str) -> str:
     text = unicodedata.normalize("NFKD", text).translate(_FOLDS)
     if "\u0e4d" in text or "\u0ecd" in text:
         text = _AM.sub(_am, text)
-    # Signs of mathematics and some Greek ones are capitals only once they are decomposed.
+    # Casefold again: NFKD turns letters such as 𝐀 and ϒ into capitals.
     return unicodedata.normalize("NFKC", text).casefold()
 
 
@@ -153,6 +153,6 @@ def _with_few_marks(text: str) -> str:
 
 
 def _am(found: re.Match[str]) -> str:
-    """The tones first, then the two halves of "am"."""
+    """The replacement of one "am": its tones first, then its two halves."""
     tones = "".join(group for group in found.groups() if group)
     return tones + ("\u0e4d\u0e32" if "\u0e4d" in found[0] else "\u0ecd\u0eb2")

@@ -1,7 +1,7 @@
-"""A fork, seen by objects that hold locks: what they do before it, in the parent, in the child.
+"""Hooks that objects with locks run before a fork, and after it in the parent and in the child.
 
 A forked child has one thread, so a lock that another thread held stays locked there for ever, and
-what that thread was changing stays half changed. Objects that could be caught by this register
+data that it was changing stays half changed. Objects that could be caught by this register
 themselves with a ``Forks``, which holds them weakly and sets the hooks of the interpreter once.
 """
 
@@ -23,7 +23,7 @@ def _nothing(_: Any) -> None:
 
 
 class Forks(Generic[_T]):
-    """The objects of one kind, and what each of them does at a fork.
+    """The objects of one kind, and the hooks that are run for each of them at a fork.
 
     The three functions are called for the same objects: those that existed when the fork began.
     """
@@ -36,17 +36,17 @@ class Forks(Generic[_T]):
         in_parent: Callable[[_T], object] = _nothing,
     ) -> None:
         self._before, self._in_parent, self._in_child = before, in_parent, in_child
-        self._every: WeakSet[Any] = WeakSet()
+        self._owners: WeakSet[Any] = WeakSet()
         self._registering = threading.RLock()  # held by a fork from before it to after it
         self._thread = threading.local()  # the objects that this thread prepared before it forked
-        self._handled = False
+        self._hooked = False
 
-    def register(self, one: _T) -> None:
+    def register(self, owner: _T) -> None:
         """Call the functions for this object, too, at every fork while it lives."""
         with self._registering:
-            self._every.add(one)
-            if not self._handled and hasattr(os, "register_at_fork"):
-                self._handled = True
+            self._owners.add(owner)
+            if not self._hooked and hasattr(os, "register_at_fork"):
+                self._hooked = True
                 os.register_at_fork(
                     before=self._begin,
                     after_in_parent=lambda: self._end(self._in_parent),
@@ -55,12 +55,12 @@ class Forks(Generic[_T]):
 
     def _begin(self) -> None:
         self._registering.acquire()
-        self._thread.prepared = list(self._every)
-        for one in self._thread.prepared:
-            self._before(one)
+        self._thread.prepared = list(self._owners)
+        for owner in self._thread.prepared:
+            self._before(owner)
 
     def _end(self, after: Callable[[_T], object]) -> None:
-        for one in self._thread.prepared:
-            after(one)
+        for owner in self._thread.prepared:
+            after(owner)
         self._thread.prepared = []
         self._registering.release()

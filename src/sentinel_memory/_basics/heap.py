@@ -1,4 +1,4 @@
-"""A heap whose items can die before they come to the top, and that does not fill up with the dead.
+"""A heap whose items can die before they come to the top, and that drops dead items in time.
 
 Items are tuples that end in a serial number. They hold no text, so nothing of a forgotten entry
 stays behind in one that is still to be dropped.
@@ -16,7 +16,7 @@ __all__ = ["LazyHeap"]
 class LazyHeap:
     """A min-heap of the items whose serial number is in ``living``.
 
-    Of those, only the ones count for which ``is_current`` is true, if it is given: an item may be
+    If ``is_current`` is given, an item for which it is false counts as dead, too: an item may be
     out of date while its serial number is living.
     """
 
@@ -42,17 +42,18 @@ class LazyHeap:
     def died(self) -> None:
         """Note that one item is dead now, as its serial number has just left ``living``.
 
-        Once more than half of the items are dead, all of them are dropped.
+        Once more than half of the items, and 8, are dead, the dead ones are dropped.
         """
         self._dead += 1
+        # 8: a small heap is not rebuilt at every death.
         if self._dead > len(self._items) // 2 + 8:
-            # An item that died and was pushed again stands here twice: of equal ones, one stays.
+            # An item that died and was pushed again is here twice; the set keeps one of the two.
             self._items = list({item for item in self._items if self._lives(item)})
             heapq.heapify(self._items)
             self._dead = 0
 
     def first(self) -> tuple[Any, ...] | None:
-        """The smallest living item, or ``None``; it stays."""
+        """The smallest living item, which stays in the heap; ``None`` if there is none."""
         items, living, is_current = self._items, self._living, self._is_current
         while items:
             item = items[0]
@@ -63,14 +64,14 @@ class LazyHeap:
         return None
 
     def __len__(self) -> int:
-        """How many items are held, the dead ones too."""
+        """The number of items in the heap, dead ones included."""
         return len(self._items)
 
     def clear(self) -> None:
-        """Hold nothing."""
+        """Remove all items."""
         self._items = []
         self._dead = 0
 
     def pop(self) -> None:
-        """Take out the item that ``first`` just returned."""
+        """Remove the item that ``first`` returned just before, with no change between the two."""
         heapq.heappop(self._items)

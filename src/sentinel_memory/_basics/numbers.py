@@ -2,7 +2,8 @@
 
 A numeric option that is not a finite real number in its range is ignored and the documented
 default is used; it is never clamped, and never silent: an ``IgnoredValueWarning`` says so at the
-caller's line. ``bool`` is not a number. Zero is one where the range has it. ``None`` is not given.
+caller's line. ``bool`` is not a number. Zero is accepted where the range includes it. ``None``
+means: not given.
 """
 
 from __future__ import annotations
@@ -48,10 +49,10 @@ DEFAULTS: Final[Mapping[str, Any]] = MappingProxyType(
         "data_chars": None,
     }
 )
-"""What each numeric option is when it is not given: durations in seconds, counts as whole numbers.
+"""The default of each numeric option: durations in seconds, counts as whole numbers.
 
-``recall_limit`` is the ``limit`` of ``recall``; ``None`` is no expiry, no limits of kinds, no
-fading and no longest data.
+``recall_limit`` is the ``limit`` of ``recall``. ``None`` means no expiry (``ttl``), no limits of
+kinds (``limits``), no fading (``half_life``) and data of any length (``data_chars``).
 
 >>> DEFAULTS["limit"], DEFAULTS["recency_window"]
 (500, 86400)
@@ -61,7 +62,8 @@ fading and no longest data.
 def finite_real(value: object) -> Any:
     """``value`` if it is a finite real number and not a ``bool``, otherwise ``None``.
 
-    An integer too large for a float is finite.
+    The result is of the type of ``value``: ``int``, ``float``, or another ``numbers.Real`` such as
+    ``Fraction`` or a NumPy number. An integer too large for a float is finite.
     """
     kind = type(value)
     if kind is int:
@@ -88,31 +90,33 @@ def whole(value: object, default: int, *, least: int) -> int:
     return int(number)
 
 
-def whole_option(value: object, default: str, *, least: int, name: str = "") -> int:
-    """A count, or with a warning the default of that name; ``name`` if the option has another."""
+def whole_option(value: object, default_name: str, *, least: int, name: str = "") -> int:
+    """A count, or with a warning the default under ``default_name`` in ``DEFAULTS``.
+
+    ``name`` is the name of the option in the warning, if it is not ``default_name``.
+    """
     number = whole(value, least - 1, least=least)
     if number >= least:
         return number
-    used = int(DEFAULTS[default])
+    used = int(DEFAULTS[default_name])
     if value is not None:
         wanted = f"a whole number of at least {least}"
-        warn_ignored(name or default, value, wanted, f"the default, {used},")
+        warn_ignored(name or default_name, value, wanted, f"the default, {used},")
     return used
 
 
-def optional_count(name: str, value: object, instead: str) -> int | None:
-    """A whole number of at least 1, or with a warning ``None``."""
+def optional_count(name: str, value: object, used_instead: str) -> int | None:
+    """A whole number of at least 1; else ``None``, with a warning unless ``value`` is ``None``."""
     found = whole(value, 0, least=1)
     if not found and value is not None:
-        warn_ignored(name, value, "a whole number of at least 1", instead)
+        warn_ignored(name, value, "a whole number of at least 1", used_instead)
     return found or None
 
 
-def warn_ignored(name: str, value: object, wanted: str, instead: str) -> None:
+def warn_ignored(name: str, value: object, wanted: str, used_instead: str) -> None:
     """Warn, at the line that called the package, that the value of an option is ignored.
 
-    ``instead`` says what is used. Call this before any lock is taken and anything is changed: a
-    program may make the warning an error.
-    """
-    text = f"{name} must be {wanted}, not {brief(value)}; it is ignored, and {instead} is used"
+    ``used_instead`` names the value that is used. Call this before any lock is taken and anything
+    is changed: a program may make the warning an error."""
+    text = f"{name} must be {wanted}, not {brief(value)}; it is ignored, and {used_instead} is used"
     warn_caller(text, IgnoredValueWarning)

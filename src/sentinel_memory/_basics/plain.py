@@ -1,4 +1,4 @@
-"""JSON as the form in which data is kept: one copy in, one copy out, checked on the way in."""
+"""JSON as the form in which data is kept: checked when stored, copied when stored and when read."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ __all__ = ["MAX_DEPTH", "check_text", "dump_json", "load_json", "plain"]
 MAX_DEPTH: Final = 100
 """The most levels of lists and mappings that one value may nest."""
 
-load_json = json.loads
+load_json = json.loads  # by this name, the counterpart of ``dump_json``
 
 
 def dump_json(value: Any) -> str:
-    """``value``, already ``plain``, as compact JSON text with non-ASCII characters kept."""
+    """``value``, which ``plain`` returned, as compact JSON text with non-ASCII characters kept."""
     return json.dumps(
         value, ensure_ascii=False, allow_nan=False, check_circular=False, separators=(",", ":")
     )
 
 
 def check_text(text: str, what: str) -> None:
-    """Refuse text that UTF-8 cannot hold: a ``ValueError`` that names ``what``."""
+    """Raise a ``ValueError`` that names ``what`` for text that UTF-8 cannot hold."""
     if not text.isascii():
         try:
             text.encode()
@@ -35,7 +35,7 @@ def check_text(text: str, what: str) -> None:
 
 
 def plain(value: Any, what: str, *, depth: int = MAX_DEPTH) -> Any:
-    """``value`` as what a JSON round trip makes of it: a fresh copy of plain builtin types.
+    """The result of a JSON round trip of ``value``: a fresh copy of plain builtin types.
 
     Tuples become lists, mapping keys strings. Raises ``TypeError`` or ``ValueError``, naming
     ``what``, for anything that JSON cannot hold or that nests more than ``depth`` levels.

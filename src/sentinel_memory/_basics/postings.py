@@ -1,8 +1,8 @@
 """Posting lists: for each label (a word, a day) the members that have it.
 
-Adding is appending. What goes only loses its key, and stays in its lists until half of a list is
-gone, so that taking out costs the same in a list of ten and of a million. The last member of a list
-takes the label along: nothing of a forgotten text stays.
+Adding is appending. A removed member only gets an empty key, and stays in its lists until half of
+a list is removed, so that removing costs the same in a list of ten and of a million. With the last
+member of a list its label is removed: nothing of a forgotten text stays.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ __all__ = ["Posting", "Postings"]
 
 
 class Keyed(Protocol):
-    """A member of posting lists. Its key is empty once it is gone."""
+    """A member of posting lists. Its key is empty once it is removed."""
 
     key: str
 
@@ -26,7 +26,7 @@ _Member = TypeVar("_Member", bound=Keyed)
 class Posting(Generic[_Label, _Member]):
     """The members that share one label, in the order in which they came.
 
-    ``members`` has those that are gone, too; ``len`` does not count them.
+    ``members`` includes removed members; ``len`` does not count them. ``gone`` is their number.
     """
 
     __slots__ = ("gone", "label", "members")
@@ -40,10 +40,10 @@ class Posting(Generic[_Label, _Member]):
         return len(self.members) - self.gone
 
     def __bool__(self) -> bool:
-        return True
+        return True  # an empty list, too: ``posting or other`` must not replace it
 
     def live(self) -> list[_Member]:
-        """The members that are not gone."""
+        """The members that are not removed."""
         return [member for member in self.members if member.key] if self.gone else self.members
 
 
@@ -52,16 +52,16 @@ class Postings(dict[_Label, Posting[_Label, _Member]]):
 
     __slots__ = ()
 
-    def of(self, labels: Iterable[_Label]) -> tuple[Posting[_Label, _Member], ...]:
-        """The lists of these labels, new ones where there are none."""
+    def get_or_make(self, labels: Iterable[_Label]) -> tuple[Posting[_Label, _Member], ...]:
+        """The lists of these labels, made where there are none."""
         return tuple([self[label] for label in labels])
 
     def __missing__(self, label: _Label) -> Posting[_Label, _Member]:
         found = self[label] = Posting(label)
         return found
 
-    def lose(self, lists: Iterable[Posting[_Label, _Member]]) -> None:
-        """Note that a member of these lists has just lost its key."""
+    def note_removed(self, lists: Iterable[Posting[_Label, _Member]]) -> None:
+        """Note that a member of these lists was removed: its key has just become empty."""
         for posting in lists:
             posting.gone += 1
             if posting.gone == len(posting.members):

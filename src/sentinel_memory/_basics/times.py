@@ -26,16 +26,15 @@ __all__ = [
 ]
 
 DURATION: Final = "a number of seconds above 0 or a timedelta"
-"""What a duration must be, in the words of a warning."""
+"""The text of a warning: what a duration must be."""
 
 LAST_EXPIRY: Final = 8_640_000_000_000_000
 """The last epoch millisecond at which anything expires (the end of ECMAScript's time range)."""
 
 
 def system_clock() -> float:
-    """The time of the system in epoch seconds; ``time.time`` is looked up at each call, so that a
-    patched one has its effect."""
-    return time.time()
+    """The time of the system in epoch seconds."""
+    return time.time()  # looked up at each call, so that a patched one has its effect
 
 
 def milliseconds(value: object) -> float | None:
@@ -46,13 +45,13 @@ def milliseconds(value: object) -> float | None:
     if number is None or number <= 0:
         return None
     try:
-        return float(number * 1000) or math.ulp(0.0)  # a fraction may be too small for a float
+        return float(number * 1000) or math.ulp(0.0)  # a positive duration must not underflow to 0
     except OverflowError:
         return math.inf
 
 
 def duration_option(value: object, name: str) -> float:
-    """A duration in milliseconds, or with a warning the default of that name."""
+    """A duration in milliseconds, or with a warning the default under ``name`` in ``DEFAULTS``."""
     found = milliseconds(value)
     if found is None and value is not None:
         warn_ignored(name, value, DURATION, f"the default, {DEFAULTS[name]} s,")
@@ -61,7 +60,7 @@ def duration_option(value: object, name: str) -> float:
 
 
 def expiry(now: int, duration: float | None) -> int | None:
-    """When what lives ``duration`` milliseconds from ``now`` expires; ``None`` is never.
+    """The expiry time, ``duration`` milliseconds after ``now``; ``None`` is never.
 
     The duration is rounded to whole milliseconds, at least one.
     """
@@ -72,7 +71,7 @@ def expiry(now: int, duration: float | None) -> int | None:
 
 
 def is_live(expires: int | None, now: int) -> bool:
-    """Whether what expires at ``expires`` is there at ``now``."""
+    """Whether an item with this expiry is still live at ``now``."""
     return expires is None or now < expires
 
 

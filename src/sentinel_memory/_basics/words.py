@@ -1,4 +1,4 @@
-"""Text to words, the same for what is stored and for what is asked.
+"""Text to words, of stored texts and of questions.
 
 A word is a run of letters and digits with their combining marks, folded (see ``folding``). Scripts
 written without spaces count as overlapping pairs of letters. Stored text has further words: the
@@ -62,7 +62,7 @@ class _Kinds(CharacterTable[str, str]):
 
 
 class _Shapes(CharacterTable[str, str]):
-    """Character to an example of its kind: "a", "A", "0", a mark, or a blank."""
+    """Character to a sample of its kind: é to "a", Č to "A", ٤ to "0"; or a mark, or a blank."""
 
     def __missing__(self, char: str) -> str:
         category = unicodedata.category(char)
@@ -77,9 +77,12 @@ _A_MARK: Final = "\u0301"
 _KINDS: Final = _Kinds()
 _SHAPES: Final = _Shapes()
 
-# In ASCII text, or in the shapes of another: a word, a change of case inside it, and a part of it.
+# Patterns for ASCII text, or for the shapes of any other text: a word, a change of case inside a
+# word, and a part of a word.
 _CASED_WORD: Final = re.compile("[A-Za-z0-9\u0301]+")
-_MAYBE_CAMEL: Final = re.compile("[A-Z](?<=[A-Za-z0-9\u0301][A-Z])")  # fast, so it is asked first
+_MAYBE_CAMEL: Final = re.compile(
+    "[A-Z](?<=[A-Za-z0-9\u0301][A-Z])"
+)  # a cheap filter for the next pattern
 _CAMEL: Final = re.compile(
     "[a-z]\u0301*[0-9]*[A-Z]|[A-Z]\u0301*[A-Z]\u0301*[a-z]\u0301*[a-z]",
 )
@@ -91,8 +94,11 @@ _PART: Final = re.compile(
 # parts that say nothing; from 40 up every name that a person wrote is in.
 _LONGEST_CAMEL: Final = 64
 
-# Short names with a sign: c# c++ a+ .net, but not a+b, a.net, or the end of a sentence. Both begin
-# with what is rare, or are asked only of a text that has the sign: that is most of their speed.
+# Short names with a sign: c# c++ a+ .net, but not a+b, a.net, or the end of a sentence. A name has
+# at most 8 letters and digits; raised, longer ones such as .gitignore would count with their sign,
+# too. A digit may follow "++" and "#", but not one "+": c++17 yes, a+1 no. For speed,
+# ``_DOT_BEFORE`` starts with a rare character, and ``_SIGN_AFTER`` runs only if the text has # or
+# +.
 _SIGN_AFTER: Final = re.compile(
     r"(?<![0-9a-z#+])([a-z][0-9a-z]{0,7})(?:#|\+\+?)(?![a-z#+])(?!(?<!\+\+)(?<!#)[0-9])"
 )
@@ -135,7 +141,7 @@ def _pairs(letters: list[str]) -> list[str]:
 
 
 def _signed(text: str) -> Iterator[tuple[str, str]]:
-    """The short names with a sign in a folded text, each as the plain name and as it stands."""
+    """The short names with a sign in a folded text: the plain name, and the form with the sign."""
     if "#" in text or "+" in text:
         for found in _SIGN_AFTER.finditer(text):
             yield found[1], found[0]
@@ -195,10 +201,10 @@ def query_words(text: str) -> set[str]:
 
 
 def query_weights(text: str) -> dict[str, int]:
-    """The distinct words of a question, each with its part of the whole, in the order of the text.
+    """The distinct words of a question, each with an integer weight, in the order of the text.
 
-    All words count the same. A short name with a sign is still one word: it counts in part as it
-    stands, and in part as the plain name.
+    All words weigh the same. A short name with a sign is still one word, so its weight is split
+    between the form with the sign and the plain name.
 
     >>> query_weights("Is C# fun?")
     {'is': 2, 'c': 1, 'fun': 2, 'c#': 1}

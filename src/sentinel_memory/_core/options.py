@@ -12,7 +12,7 @@ from .._basics.numbers import DEFAULTS, in_unit_interval, optional_count, warn_i
 from .._basics.plain import dump_json
 from .._basics.times import DURATION, expiry, milliseconds
 from ..context.pack import Tokenizer
-from ..entry import Entry, checked_meta, not_default, same_data
+from ..entry import Entry, checked_meta, same_data, without_defaults
 from ..recall.protocol import RecallIndex
 from ..results import Compaction
 
@@ -114,7 +114,7 @@ class GivenFields(NamedTuple):
             created_ms=created,
             updated_ms=now,
             expires_ms=expiry(now, self.ttl_ms),
-            more=not_default(more) if more else None,
+            more=without_defaults(more) if more else None,
             unknown=unknown,
         )
 

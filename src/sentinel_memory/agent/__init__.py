@@ -1,4 +1,4 @@
-"""An agent's own memory: what it needs that runs unattended for months.
+"""The memory of an agent that runs unattended for months.
 
 Loaded when a name is asked for, but for the two functions that are called like their modules.
 """
@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-# At once: an import of the module later would put the module in the function's place.
+# Replaced at once: a later import of the module would put the module in the function's place.
 from .evidence import Evidence, Used, evidence, reinforce_used
 from .near import Near, near
 

@@ -1,6 +1,6 @@
-"""Number words, and classes of words of which another one is another fact: months, currencies.
+"""Number words, and classes of words that are not interchangeable, such as months and currencies.
 
-Spellings are folded as everywhere. What is missing lets a wrong credit through, in that language.
+Spellings are folded. A missing word lets a wrong credit through, in its language.
 """
 
 from __future__ import annotations
@@ -55,8 +55,8 @@ NUMBER_WORDS: Final[dict[str, str]] = {
 }
 NUMBER_WORDS.update(dozen="12", tucet="12", dutzend="12", douzaine="12", docena="12", noon="12")
 
-# Of each class one member is said where another would be another fact: in every row the members
-# stand in the same order, variants of one joined by a slash.
+# Another member of a class is another fact. The members have the same order in every row; spellings
+# of one member are joined by a slash.
 _MONTHS: Final = (
     "january/jan february/feb march april/apr may june/jun july/jul august/aug"
     " september/sept/sep october/oct november/nov december/dec",

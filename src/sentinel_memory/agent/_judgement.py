@@ -1,4 +1,4 @@
-"""The rules by which an answer shows that a memory was used: points, and what speaks against it.
+"""The rules by which an answer shows that a memory was used: points for it, and vetoes against it.
 
 Texts come read already; ``evidence.py`` has the public calls.
 """
@@ -22,16 +22,16 @@ from ._vetoes import (
 
 __all__ = ["Evidence", "judged"]
 
-# Found on the pairs for tuning; none is sharp: each may move by a tenth.
+# Tuned on the pairs for tuning; each may change by a tenth with the same results.
 _ENOUGH: Final = 2.0  # points; raising it misses short facts
-_SHARE: Final = 0.55  # of what the memory has; lowering it credits facts about the same things
-_SHARE_OF_CODES: Final = 0.25  # the same where an identifier came over: nobody guesses those
-_MUCH: Final = 3.0  # points from which words in any order are no chance, ...
-_MOST_OF_IT: Final = 0.8  # ... if they are as much as this of the memory
-_LEAST: Final = 0.7  # points of a memory that is found whole and is about the one who asks
+_SHARE: Final = 0.55  # of the points of the memory; lowering it credits facts about the same things
+_SHARE_OF_CODES: Final = 0.25  # the same with an identifier of the memory, which nobody guesses
+_MUCH: Final = 3.0  # points from which words in any order are not there by chance, ...
+_MOST_OF_IT: Final = 0.8  # ... if they are at least this share of the memory
+_LEAST: Final = 0.7  # points of a memory that is found completely and is about the asker
 _POLITE: Final = frozenset({"sie", "ihnen", "ihr", "ihre", "ihrem", "ihren"})  # German: you
-_RUN: Final = 3.0  # points of equal tokens in a row, whatever the share
-_MOST_CELLS: Final = 400_000  # tokens times tokens, beyond which no run is looked for
+_RUN: Final = 3.0  # points of equal tokens in a row that suffice with any share
+_MOST_CELLS: Final = 400_000  # tokens times tokens, above which runs are not searched
 
 
 class Evidence(NamedTuple):
@@ -50,7 +50,7 @@ class Evidence(NamedTuple):
 
 
 def judged(memory: Text, answer: Text, *, asked: Text, key: Text, common: set[str]) -> Evidence:
-    """The verdict on texts that are read already, all with the same endings off."""
+    """The verdict on texts that are already read, with the same rules for endings."""
     shared = Shared(memory, answer, asked=asked, key=key, common=common)
     points, share = shared.points, shared.share
     from_key = max(_key_points(shared), shared.from_avoiding)
@@ -77,14 +77,14 @@ def judged(memory: Text, answer: Text, *, asked: Text, key: Text, common: set[st
 
 
 def _is_unasked(shared: Shared, told: bool) -> bool:
-    """Whether the answer brings up, without being asked for it, what holds for the asker."""
+    """Whether the answer brings up a fact about the asker that the question does not ask for."""
     tastes = shared.denied and any(one.shown in TASTES for one in shared.memory.tokens)
     topic = shared.topic and (told or len(shared.worth) == 1)
     return topic or tastes or says_who_or_where(shared.memory)
 
 
 def _key_points(shared: Shared) -> float:
-    """The points of words of the key that the answer has and the memory has not."""
+    """The points of words that the key and the answer have, and the data of the memory lacks."""
     found = 0.0
     seen: set[str] = set()
     for token in shared.key.tokens:
@@ -113,7 +113,7 @@ def _longest_run(shared: Shared) -> float:
 
 
 def _is_said_of_the_asker(shared: Shared) -> bool:
-    """Whether the clause that has all of it speaks of the person who asks."""
+    """Whether a clause of the answer with words of the memory addresses the asker."""
     clauses = {shared.answer.clauses[at] for place in shared.worth for at in shared.place_of[place]}
     for clause in clauses:
         words = shared.clause(clause)
@@ -134,7 +134,7 @@ def _is_said_of_the_asker(shared: Shared) -> bool:
 
 
 def _has_a_phrase(shared: Shared) -> bool:
-    """Whether two things that the memory says one after the other are so in the answer.
+    """Whether two words that follow each other in the memory also do in the answer.
 
     Letters of scripts without spaces are always in order. Without names and numbers, words
     that are only somewhere in a passage are what any text on the subject has.

@@ -1,4 +1,4 @@
-"""What a memory and an answer share: which words and numbers, where, and the best passage of it."""
+"""The words and numbers that a memory and an answer share, and the best passage of the answer."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ __all__ = ["Shared"]
 
 _SMALLEST_NAME: Final = 3  # letters
 _WINDOW: Final = 16  # tokens of an answer that can be about one memory; or twice the memory
-_IDENTIFIES: Final = 4  # digits from which a number is one that nobody has by chance
-_MOST_NUMBERS: Final = 500  # of a memory that are looked for
-_MOST_PLACES: Final = 200  # of one word or number in the answer at which one is looked for
+_IDENTIFIES: Final = 4  # digits from which a number is not there by chance
+_MOST_NUMBERS: Final = 500  # numbers of a memory that are searched in the answer
+_MOST_PLACES: Final = 200  # places of one word or number in the answer that are examined
 
 
 class Shared:
-    """A memory and an answer, and what of the one is in the other.
+    """A memory and an answer, with the words and numbers that they share.
 
-    Beyond the words of the question (``asked``) and those that other shown memories have, too
+    Words of the question (``asked``) do not count, nor do words that other shown memories have, too
     (``common``).
     """
 
@@ -29,18 +29,18 @@ class Shared:
     ) -> None:
         self.memory, self.answer, self.asked, self.key = memory, answer, asked, key
         self.common = common
-        self.place_of: dict[int, list[int]] = {}  # place in the memory: those in the answer
-        self.worth: dict[int, float] = {}  # place in the memory: points
-        self.clash = False  # another number in a number's place
-        self.missing: list[int] = []  # numbers of the memory that the answer has not in place
+        self.place_of: dict[int, list[int]] = {}  # place in the memory to places in the answer
+        self.worth: dict[int, float] = {}  # place in the memory to points
+        self.clash = False  # whether the answer has another number in the place of a number
+        self.missing: list[int] = []  # places of numbers that the answer lacks in their place
         self.topic = False  # whether the question names a part of the memory
-        self.code = False  # whether an identifier came over
-        self.strong = False  # whether a name or a number did
+        self.code = False  # whether the answer has an identifier of the memory
+        self.strong = False  # whether the answer has a name or a number of the memory
         self.denied = any(token.negates for token in memory.tokens)
         self.avoids = says_to_avoid(memory) or says_to_avoid(key)
         self.nouns_are_capital = memory.nouns_are_capital or answer.nouns_are_capital
         self._find_numbers()
-        self.total = self._find_words()  # points that the memory has in all
+        self.total = self._find_words()  # points of the memory in all
         self.from_avoiding = self._avoiding()
         self.points, self.first, self.last = self._best_window()  # of the best passage
         self.share = min(1.0, self.points / self.total) if self.total else 0.0
@@ -60,7 +60,7 @@ class Shared:
             beside = self._beside(place)
             if len(self.memory.tokens) == 1 or _identifies(mine) or mine.kind == "w":
                 same = {there for value in mine.values for there in by_value.get(value, ())}
-                if mine.kind == "w":  # the word itself is as good as anywhere
+                if mine.kind == "w":  # a number word counts wherever the word itself stands
                     same = {t for t in same if t in beside or self.answer.tokens[t].kind == "w"}
             else:
                 same = {t for t in beside if same_number(mine, self.answer.tokens[t])}
@@ -80,7 +80,7 @@ class Shared:
             )
 
     def _beside(self, place: int) -> set[int]:
-        """The numbers of the answer that may be in the place of this one of the memory."""
+        """The places of numbers in the answer that may correspond to this number of the memory."""
         near = set()
         for neighbour in _neighbours(self.memory, place):
             if neighbour is not None:
@@ -105,7 +105,7 @@ class Shared:
         return _tells(before, right) or _tells(after, left)
 
     def _find_words(self) -> float:
-        """Note what counts and where it is; the points that the memory has in all."""
+        """Note the words that count and their places; return the points of the memory in all."""
         total = 0.0
         seen: set[str] = set()
         asked_values = {v for place in self.asked.numbers for v in self.asked.tokens[place].values}
@@ -156,16 +156,16 @@ class Shared:
         )
 
     def _is_a_name(self, at: int) -> bool:
-        """Whether the answer has a capital there that nothing but a name explains."""
+        """Whether the answer has a name at that place, by a capital with no other explanation."""
         if not self.answer.tokens[at].capital or at in self.answer.sentence_starts:
             return False
         before = self.answer.tokens[at - 1]
         return not self.nouns_are_capital or before.shown in BEFORE_PLACES
 
     def _avoiding(self) -> float:
-        """Credit for leaving out what the memory says is to be kept away.
+        """The points for leaving out a thing that, by the memory, is to be avoided.
 
-        The word that says so need not be in the answer: "without peanuts" says it of an allergy.
+        The word for avoiding need not be in the answer: "without peanuts" respects an allergy.
         """
         if not self.avoids:
             return 0.0
@@ -230,7 +230,7 @@ def _tells(one: Token | None, other: Token | None) -> bool:
 
 
 def _identifies(token: Token) -> bool:
-    """Whether a number is so long that a text has it from somewhere; a year is not."""
+    """Whether a number is so long that it is not in a text by chance; a year is not."""
     if token.kind != "n" or not token.shown.isdecimal() or len(token.shown) < _IDENTIFIES:
         return False
     return len(token.shown) > _IDENTIFIES or not 1900 <= int(token.shown) <= 2100

@@ -37,12 +37,12 @@ _SUM: Final = ".sha256"
 _BESIDE: Final = ".part"
 _LOCK: Final = ".lock"
 _SAFE: Final = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0)
-_RECOUNT: Final = 100  # snapshots after which what others wrote is counted, too
-_LARGEST: Final = 1 << 30  # bytes of one document when unpacked; more is not ours
+_RECOUNT: Final = 100  # snapshots, after which those of other processes are counted again
+_LARGEST: Final = 1 << 30  # bytes of one document when unpacked; a larger one is not a snapshot
 
 
 class ArchiveDamagedError(SentinelMemoryError, ValueError):
-    """A snapshot is not what was written: it does not match its checksum, or has none.
+    """A snapshot is damaged: it does not match its checksum, or has none.
 
     ``file`` is its path; it was left untouched.
     """
@@ -57,7 +57,7 @@ class ArchiveDamagedError(SentinelMemoryError, ValueError):
 
 
 class Snapshot(NamedTuple):
-    """The entries that left together, why, and when in epoch milliseconds."""
+    """Entries that left together, the cause, and the time in epoch milliseconds."""
 
     entries: tuple[Entry, ...]
     cause: str
@@ -82,7 +82,7 @@ class Folder:
             return []
 
     def write(self, snapshot: Snapshot) -> int:
-        """Write a snapshot; how many old ones had to go for it."""
+        """Write a snapshot; return how many old ones were removed for it."""
         packed = _packed(snapshot)
         if len(packed) > self._max_bytes:
             raise ValueError(f"a snapshot of {len(packed)} bytes is over the bound of the archive")
@@ -110,7 +110,7 @@ class Folder:
         return _unpacked(packed, path)
 
     def readable(self, name: str) -> Snapshot | None:
-        """A snapshot, or ``None`` if it is damaged or has just left."""
+        """A snapshot, or ``None`` if it is damaged or was just removed."""
         with suppress(ArchiveDamagedError, OSError):
             return self.read(name)
         return None
@@ -167,7 +167,7 @@ class Folder:
         self._bytes += len(packed) + len(checksum)
 
     def _make_room(self) -> int:
-        """Remove the oldest snapshots until the rest is within the bound; how many went."""
+        """Remove the oldest snapshots until the rest is within the bound; return how many."""
         gone = 0
         while self._bytes > self._max_bytes:
             name, size = self._known.popleft()
@@ -190,7 +190,7 @@ class Folder:
                 os.unlink(os.path.join(self.path, path))
 
     def _sweep(self) -> None:
-        """Remove what writers that died left: files beside, and lone checksums."""
+        """Remove the remains of dead writers: partial files, and checksums without a snapshot."""
         there = set(os.listdir(self.path))
         for name in there:
             whole = name.removesuffix(_BESIDE).removesuffix(_SUM)
@@ -198,13 +198,13 @@ class Folder:
             if left and _NAME.fullmatch(whole):
                 with suppress(FileNotFoundError):
                     os.unlink(os.path.join(self.path, name))
-        # What other processes wrote meanwhile counts, too.
+        # Snapshots that other processes wrote meanwhile count, too.
         self._known = deque((name, self._size(name)) for name in self.names())
         self._bytes = sum(size for _, size in self._known)
 
     @contextmanager
     def _locked(self) -> Iterator[None]:
-        """A lock on the folder among processes; the system takes it from a process that dies."""
+        """A lock on the folder among processes; the system releases it when a process dies."""
         path = os.path.join(self.path, _LOCK)
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT | _SAFE, 0o600)
         try:

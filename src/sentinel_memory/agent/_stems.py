@@ -1,4 +1,4 @@
-"""The part of a word that its forms share: endings off, in several languages, by rule of thumb."""
+"""Stems, which the forms of a word share: endings removed by rules of thumb, many languages."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _LAST: Final = "aeiouyаеёиоуыэюяьйαεηιουωςν"
 
 
 def stem_of(word: str, *, strange: bool) -> str:
-    """The part of a folded word that its forms share."""
+    """The stem of a folded word, which its forms share."""
     if not word.isalpha() and word < "\u0900":
         return word
     if word < "\u0250":

@@ -1,4 +1,4 @@
-"""Words that say little, deny, or point to somebody: for reading whether two texts say the same.
+"""Tables of words that say little, deny, or refer to a person, for comparing what texts say.
 
 Spellings are folded as everywhere (no case, no accents), by the code where that is not easily
 written. The tables need not be whole: what is
@@ -42,8 +42,8 @@ def _each(words: str) -> tuple[str, ...]:
     return tuple(map(folded, words.split()))
 
 
-# What sentences are made of, not what they are about; words of one and two letters say nothing
-# anyway. Those of three letters count half, so the short ones stand here, too.
+# Function words. Words of one or two letters never count, and words of three letters count half, so
+# the short function words stand here, too.
 FUNCTION_WORDS: Final = frozenset(
     _each(
         # English
@@ -111,8 +111,8 @@ FUNCTION_WORDS: Final = frozenset(
     )
 )
 
-# To live somewhere, to work as something, to be called something: the place or the name is what
-# an answer brings over.
+# To live somewhere, to work as something, to be called something: the place or the name is the fact
+# that an answer uses.
 PREDICATES: Final = frozenset(
     _each(
         "live lives living wohne wohnt wohnen wohnst lebe lebt bydlim bydli bydlis bydlite ziju"
@@ -132,7 +132,7 @@ PREDICATES: Final = frozenset(
         " नाम"
     )
 )
-"""Words that say no more than that somebody lives, works or is called."""
+"""Words that only say that somebody lives, works or is called."""
 
 TASTES: Final = frozenset(
     _each(
@@ -143,7 +143,7 @@ TASTES: Final = frozenset(
         " любите любит खाता खाती खाते पीता पीते पसंद lust eet drink"
     )
 )
-"""Words that say that somebody likes, eats or drinks: what is denied is the thing, not these."""
+"""Words that say that somebody likes, eats or drinks; a negation denies the thing, not them."""
 
 NAMING: Final = (
     *("heiss", "is called", "my name", "name is", "jmenuj", "llam", "appell", "chiam", "chamo"),
@@ -162,7 +162,7 @@ NAMING: Final = (
         "λεν",
     ),
 )
-"""Beginnings of words that say how somebody is called: to name them unasked is to use it."""
+"""Beginnings of words for names: an answer that gives the name unasked uses the memory."""
 
 WITHOUT: Final = frozenset(
     _each("without ohne bez sans sin senza sem utan uden uten zonder без χωρις بدون בלי")
@@ -209,9 +209,9 @@ AVOIDANCE: Final = (
     ),
     *("アレルギ", "過敏", "过敏", "알레르기", "แพ้", "एलर्जी", "حساسية", "אלרג", "苦手", "忌口"),
 )
-"""Beginnings of words that say what is to be kept away: leaving that out is using the memory."""
+"""Beginnings of words for avoiding: an answer that leaves the thing out uses the memory."""
 
-# What is said of the person who asks: the subject, mostly with a form of be, have or live.
+# Forms that address the asker: the subject, mostly with a form of be, have or live.
 ADDRESSES: Final = frozenset(
     _each(
         "you're youre you|are you|have you|live are|you as|a your you|don you|do"
@@ -243,7 +243,7 @@ UNSPACED_FUNCTION: Final = frozenset(
     "我你您他她它们的是在了和有也都就还要会能很那这个着吗呢吧啊把被给对从到与或但所以因为为"
     "今天们请住叫"
 )
-"""Ideographs that say little: a pair that has one counts half, of two of them nothing."""
+"""Ideographs that say little: a pair with one of them counts half, a pair of them nothing."""
 
 UNSPACED_PRONOUNS: Final = (
     *("我", "你", "您", "他", "她", "私", "僕", "俺", "彼女", "彼", "自分", "あなた", "お客様"),
@@ -276,13 +276,13 @@ UNSPACED_PRONOUNS: Final = (
     *("ดิฉัน", "ฉัน", "ผม", "คุณ", "เขา", "เธอ"),
     *("ครับ", "ค่ะ", "ของ", "ที่", "และ", "ดังนั้น", "อยู่"),
 )
-"""Letters that say nothing, nor do the pairs that they are in."""
+"""Letters that never count, nor do pairs with one of them."""
 
 UNSPACED_LITTLE: Final = frozenset(
     "はがをにのでともへやかなたてすまいうるれらりんだっよねさしこそあくきつけみえちおめせ"
 )
 HANGUL_PARTICLES: Final = frozenset("에은는이가을를의로도와과요")
-"""Endings of Hangul words: the pair that they close says nothing."""
+"""Endings of Hangul words: the pair that they close does not count."""
 
 RESIDENCE: Final = (
     *("live in", "lives in", "living in", "moved to", "city", "town", "hometown", "residence"),
@@ -303,8 +303,8 @@ RESIDENCE: Final = (
         "ville",
     ),
 )
-"""Beginnings of words that say where somebody lives: to name the place unasked is to use it."""
+"""Beginnings of words for living: an answer that gives the place unasked uses the memory."""
 
 GERMAN: Final = frozenset(_each("der die das und ich ist ein eine nicht mit sie den dem bin"))
-"""Words that show a language in which every noun has a capital."""
+"""Words that show that a text is in a language in which every noun has a capital."""
 BEFORE_PLACES: Final = frozenset(_each("in nach aus"))

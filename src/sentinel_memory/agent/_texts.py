@@ -1,4 +1,4 @@
-"""Texts as what they say: words by stem, numbers, identifiers and pairs of letters, with points.
+"""Texts as tokens: words by stem, numbers, identifiers and pairs of letters, each with points.
 
 Points are a guess at how much it tells that two texts share something: a content word 1, a
 function word nothing. ``evidence`` and ``near`` compare texts by them.
@@ -43,20 +43,20 @@ __all__ = [
     "says_who_or_where",
 ]
 
-# Points, found on the pairs for tuning; each holds from 20 % less to 20 % more.
+# Points, tuned on the pairs for tuning; each may change by 20 % with the same results.
 _IDEOGRAPHS: Final = 0.7  # a pair of them is nearly a word
 _HANGUL: Final = 0.7
 _KATAKANA: Final = 0.35  # loan words are long
 _SYLLABLES: Final = 0.35  # Thai, Lao, Khmer, Myanmar: several pairs a word
 _HIRAGANA: Final = 0.35  # of letters that are hardly ever an ending
 _SHORT: Final = 0.5  # a word of three letters
-_LONE: Final = 1.4  # a lone letter is worth so many times less than a pair
+_LONE: Final = 1.4  # the points of a pair, divided by this, are the points of a lone letter
 
-_BEGINNING: Final = 3  # letters that no ending touches
+_BEGINNING: Final = 3  # letters at the beginning that are never part of an ending
 
 
 class Token(NamedTuple):
-    """One thing that a text says, in its place.
+    """One word, number, identifier or pair of letters of a text, in its place.
 
     ``stem`` is what its forms share, ``shown`` the folded spelling; ``points`` is what it tells;
     ``kind`` is ``w`` for a word, ``n`` for a number, ``i`` for an identifier (an address, a code of
@@ -80,7 +80,7 @@ _SEPARATES: Final = (
     r"\u066a-\u066d\u06d4\u0964\u0965\u2010-\u2027\u2030-\u205e\u20a0-\u20cf\u2100-\u214f"
     r"\u2190-\u2bff\u3000-\u3004\u3008-\u303f"
 )
-# Bounded, and only from where a run begins: a long run of letters or signs is read once.
+# Lengths are bounded, and patterns start where a run begins, so that a long run is read once.
 _ADDRESS: Final = r"(?<![\w.+-])[\w.+-]{1,64}@[\w-]{1,63}(?:\.[\w-]{1,63}){1,8}"
 _CODE: Final = r"(?<![\w-])[A-Za-z0-9_][A-Za-z0-9_-]{4,63}(?![\w-]|[.,:/'\u2019]\d)"
 _REST: Final = (
@@ -148,7 +148,7 @@ def _prepared(text: str) -> str:
 
 
 def is_spelt_strangely(text: str) -> bool:
-    """Whether a text has letters that English has not: then words have more endings."""
+    """Whether a text has letters that English lacks: then words have more endings."""
     return not text.isascii() and any(c > "\u00bf" and c.isalpha() for c in text)
 
 
@@ -179,7 +179,7 @@ def _o_clock(values: frozenset[tuple[str, ...]], half: str) -> frozenset[tuple[s
 
 
 def is_predicate(token: Token) -> bool:
-    """Whether a word says no more than that somebody lives, works or is called."""
+    """Whether a word only says that somebody lives, works or is called."""
     return token.shown in PREDICATES
 
 
@@ -189,7 +189,7 @@ def same_number(one: Token, other: Token) -> bool:
 
 
 class Text:
-    """A text as tokens in order, and where each stem stands.
+    """A text as tokens in order, with the places of each stem.
 
     ``clauses`` has the number of the part of a sentence that each token is in. ``strange`` is
     whether the endings of languages other than English come off, too: it must be the same for two
@@ -216,7 +216,7 @@ class Text:
                     places[stem] = [place]
                 if token.values:
                     numbers.append(place)
-        # In a language where every noun has one, a capital says nothing.
+        # Where every noun has a capital, a capital does not show a name.
         self.nouns_are_capital: Final = not GERMAN.isdisjoint([t.shown for t in self.tokens])
         self.places: Final = places
         self.numbers: Final = numbers
@@ -256,7 +256,7 @@ class Text:
         return (token.shown[:_BEGINNING] for token in self.tokens)
 
     def _made(self, piece: str) -> tuple[Token, ...]:
-        """The tokens of a piece of the text; none for what ends a clause."""
+        """The tokens of a piece of the text; none for the end of a clause."""
         if piece.isascii() and piece.isalpha():
             lower = piece.lower()
             if (
@@ -327,7 +327,7 @@ _SPECIAL: Final = {
     }
 }
 _UNREAD: Final = tuple((Token("", "", points, "w"),) for points in (0.0, 0.0, 0.0, _SHORT, 1.0))
-_ENGLISH_ONLY: Final = frozenset({"ten", "may"})  # are something else in other languages
+_ENGLISH_ONLY: Final = frozenset({"ten", "may"})  # other words in other languages
 _HALVES: Final = frozenset({"xam", "xpm"})
 
 
@@ -404,7 +404,7 @@ def _silent(letters: list[str], whole: str) -> set[int]:
 
 
 def glued(tokens: list[Token]) -> str:
-    """The letters of scripts without spaces, put together again."""
+    """The letters of scripts without spaces in these tokens, joined again."""
     text = ""
     for token in tokens:
         if token.kind == "u" and not token.group:
@@ -414,7 +414,7 @@ def glued(tokens: list[Token]) -> str:
 
 
 def says_who_or_where(text: Text) -> bool:
-    """Whether a text says how somebody is called or where they live."""
+    """Whether a text gives a name or a place of living."""
     words = " ".join(token.shown for token in text.tokens)
     return any(
         f" {sign}" in f" {words}" or (sign > "\u0530" and sign in text.written)
@@ -423,11 +423,11 @@ def says_who_or_where(text: Text) -> bool:
 
 
 def is_to_be_avoided(token: Token) -> bool:
-    """Whether a word says of something that it is to be kept away."""
+    """Whether a word says that something is to be avoided."""
     return token.shown.startswith(AVOIDANCE)
 
 
 def says_to_avoid(text: Text) -> bool:
-    """Whether a text says of something that it is to be kept away."""
+    """Whether a text says that something is to be avoided."""
     words = " ".join(token.shown for token in text.tokens)
     return any(f" {sign}" in f" {words}" or sign in text.written for sign in AVOIDANCE)

@@ -1,4 +1,4 @@
-"""What speaks against the use of a memory: another number, another word, the contrary."""
+"""Vetoes against the use of a memory: another number, another word, a negation."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ __all__ = [
     "is_turned_round",
 ]
 
-_SAYS: Final = 0.35  # points of a token that another one in its place makes another fact
+_SAYS: Final = 0.35  # points from which another token in the place of one is another fact
 _AROUND: Final = 3  # tokens on either side of the window in which another number is a veto
 _NEAR: Final = 8  # the same for a negation of the memory that the answer may have, too
-_MOST_PLACES: Final = 200  # of one word or number in the answer at which one is looked for
+_MOST_PLACES: Final = 200  # places of one word or number in the answer that are examined
 
 
 def has_another_member(shared: Shared) -> bool:
@@ -46,7 +46,7 @@ def has_another_member(shared: Shared) -> bool:
 
 
 def has_a_changed_word(shared: Shared) -> bool:
-    """Whether other words stand between the same two neighbours as some of the memory."""
+    """Whether the answer has other words in place of some, between the same neighbours."""
     mine = shared.memory.tokens
     places = shared.answer.places
     place = 1
@@ -70,9 +70,9 @@ def has_a_changed_word(shared: Shared) -> bool:
 
 
 def _is_filled_otherwise(shared: Shared, start: int, end: int) -> bool:
-    """Whether the answer has other words where the memory has those from start to end."""
+    """Whether the answer has other words in the place of those from ``start`` to ``end``."""
     theirs, clauses = shared.answer.tokens, shared.answer.clauses
-    number = shared.memory.tokens[start].values  # of a number word any other word is another
+    number = shared.memory.tokens[start].values  # any other word in its place is another fact
     after = shared.memory.tokens[end].stem if end < len(shared.memory.tokens) else None
     longest = end - start + (1 if shared.memory.tokens[start].kind == "w" else 2)
     places = shared.answer.places[shared.memory.tokens[start - 1].stem]
@@ -96,7 +96,7 @@ def _is_filled_otherwise(shared: Shared, start: int, end: int) -> bool:
 
 
 def is_about_another_thing(shared: Shared) -> bool:
-    """Whether nothing but dates and amounts came over from a memory that names a thing."""
+    """Whether the memory names a thing, and the answer shares only dates and amounts."""
     if shared.topic or shared.code:
         return False
     mine = shared.memory.tokens
@@ -110,7 +110,7 @@ def is_about_another_thing(shared: Shared) -> bool:
 
 
 def is_turned_round(shared: Shared) -> bool:
-    """Whether the answer has three words of the memory the other way round."""
+    """Whether the answer has three words of the memory in the reverse order."""
     mine, theirs = (
         [token.stem for token in text.tokens if token.kind == "w" and token.points]
         for text in (shared.memory, shared.answer)
@@ -137,7 +137,7 @@ def _are_exchanged(shared: Shared) -> bool:
 
 
 def is_negated(shared: Shared) -> bool:
-    """Whether only one of the two denies what they share."""
+    """Whether exactly one of the two texts negates their shared words."""
     near = shared.answer.tokens[max(0, shared.first - _NEAR) : shared.last + 1 + _NEAR]
     if shared.denied:
         return not any(token.negates for token in near) or _denies_another_word(shared)
@@ -164,7 +164,7 @@ def _denies_another_word(shared: Shared) -> bool:
 
 
 def _denies_avoiding(shared: Shared) -> bool:
-    """Whether the answer says that something need not be kept away: "not allergic"."""
+    """Whether the answer denies that something is to be avoided: "not allergic"."""
     tokens = shared.answer.tokens
     for at, token in enumerate(tokens):
         if is_to_be_avoided(token) and any(one.negates for one in tokens[max(0, at - 2) : at]):

@@ -1,7 +1,7 @@
-"""The archive: what was evicted, compressed and checksummed, written by a thread of its own.
+"""The archive: evicted entries, compressed and checksummed, written by a thread of its own.
 
-Nothing here may hurt the memory: a call queues and returns, and what cannot be written is counted.
-How snapshots lie on the disk is in ``_snapshots.py``.
+Nothing here may disturb the memory: a call queues and returns, and failed writes are counted. The
+files of snapshots are in ``_snapshots.py``.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ from ._snapshots import ArchiveDamagedError, Folder, Snapshot
 __all__ = ["Archive", "ArchiveDamagedError", "Archived"]
 
 _MOST_WAITING: Final = 1_000
-"""Snapshots that wait to be written; more are dropped and counted, so that a slow disk costs no
-memory without end."""
+"""Snapshots that may wait to be written; more are dropped and counted, so that with a slow disk the
+queue does not grow without end."""
 _MOST_BYTES: Final = 50_000_000
 """Bytes of all snapshots together; a short entry takes about 400, half of it its checksum."""
 _AT_EXIT: Final = 2.0
-"""Seconds that the end of the program waits for what is to be written; raising it keeps more of
-what a slow disk had queued, and a program that is told to end ends later."""
+"""Seconds that the end of the program waits for queued snapshots; raising it keeps more of them on
+a slow disk, and ends the program later."""
 
 
 class Archived(NamedTuple):
@@ -48,21 +48,21 @@ class Archived(NamedTuple):
 
 
 class Archive:
-    """What a memory evicted, kept in files of a folder: ``Memory(on_evict=Archive(folder))``.
+    """Evicted entries, kept in files of a folder: ``Memory(on_evict=Archive(folder))``.
 
-    What was evicted is archived; what expired or was forgotten is not. A call queues it, returns
-    at once and never raises; a thread of its own writes. What a load had no room for is handed
+    Evicted entries are archived, expired and forgotten ones are not. A call queues them, returns at
+    once and never raises; a thread of its own writes. Entries over the limit of a load are handed
     over as ``archive(memory.last_load.compaction)``. Each snapshot is one file, gzip with JSON in
     it, and a SHA-256 beside it; ``cd folder && sha256sum -c *.sha256`` checks them all.
 
-    Fail-open: what cannot be written (disk full, folder read-only, too much waiting) is lost,
-    counted in ``errors`` and told to ``on_error``, a function of the exception, which is called
-    in the thread that noticed it. Over ``max_bytes`` (50 MB; a whole number of at least 1) the
-    oldest snapshots go, counted in ``dropped``; ``written`` counts what was written. Several
-    processes may share a folder. A forked child inherits nothing that waits. At the end of the
-    program up to 2 seconds are spent on writing what is left.
+    Fail-open: a snapshot that cannot be written (disk full, folder read-only, too many waiting) is
+    lost, counted in ``errors`` and reported to ``on_error``, a function of the exception, which is
+    called in the thread that noticed it. Over ``max_bytes`` (50 MB; a whole number of at least 1)
+    the oldest snapshots are removed, counted in ``dropped``; ``written`` counts the written ones.
+    Several processes may share a folder. A forked child does not inherit the queue. At the end of
+    the program up to 2 seconds are spent on writing the queue.
 
-    Raises ``TypeError`` for a folder that is no path or an ``on_error`` that cannot be called,
+    Raises ``TypeError`` for a folder that is not a path or an ``on_error`` that cannot be called,
     ``ValueError`` for a ``~`` that stands for no home.
 
     >>> import tempfile
@@ -110,14 +110,14 @@ class Archive:
         _EVERY.add(self)
 
     def _begin(self) -> None:
-        """Have locks that nobody holds, and no thread."""
+        """Make new locks, which nobody holds, and no thread."""
         # Reentrant: a finalizer may remember, evict and call in the middle of a call.
         self._changed = threading.Condition(threading.RLock())
         self._writing = threading.RLock()  # held while the folder is changed
         self._thread: threading.Thread | None = None
 
     def before_fork(self) -> None:
-        """Wait until no snapshot is half written, and keep it so."""
+        """Wait, before a fork, until no snapshot is half written, and keep it so."""
         self._writing.acquire()
 
     def after_fork(self) -> None:
@@ -125,12 +125,12 @@ class Archive:
         self._writing.release()
 
     def begin_in_child(self) -> None:
-        """Leave what waits to the parent; called in a forked child."""
+        """Leave the queue to the parent; called in a forked child."""
         self._waiting.clear()
         self._begin()
 
     def __call__(self, compaction: Compaction | None, /) -> None:
-        """Queue what a compaction evicted, and return; ``None`` is nothing."""
+        """Queue the entries that a compaction evicted, and return; ``None`` is ignored."""
         try:
             evicted = () if compaction is None else tuple(compaction.evicted)
             if evicted:
@@ -140,7 +140,7 @@ class Archive:
             self._failed(error)
 
     def flush(self, timeout: float | timedelta | None = None) -> bool:
-        """Wait until all that was queued is written or lost; whether it is.
+        """Wait until every queued snapshot is written or lost; whether that is so.
 
         ``timeout`` is in seconds, or a ``timedelta``, and at least 0; without one it may wait as
         long as the disk takes.
@@ -193,7 +193,7 @@ class Archive:
         return self._folder.read(name).entries
 
     def erase(self, key: str) -> int:
-        """Remove the entries of a key from what waits and from every snapshot; how many went.
+        """Remove the entries of a key from the queue and from every snapshot; return how many.
 
         Together with ``memory.forget`` this is deletion. Raises ``ArchiveDamagedError``, when all
         others are rewritten, for a snapshot that cannot be read: it may have the key. Remove that
@@ -250,10 +250,10 @@ class Archive:
             self._thread = None
             if not isinstance(error, RuntimeError):
                 raise
-            # No thread can be had now, as at the end of a program: ``flush`` writes what waits.
+            # No thread can be started, as at the end of a program: ``flush`` writes the queue.
 
     def _write_all(self) -> None:
-        """Write what waits, one snapshot after the other, and end when there is nothing left."""
+        """Write the queued snapshots one by one, and end when none is left."""
         try:
             while self._write_next():
                 pass

@@ -1,4 +1,4 @@
-"""Identity: what a program is and never does, from its code, whatever the stored document says."""
+"""Identity: mission and rules of a program, from its code and not from the stored document."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ class Identity:
 
 
 class _Section:
-    """The section ``identity``: always what the code says."""
+    """The section ``identity``: always the data of the code."""
 
     def __init__(self, text: str, version: int) -> None:
         self.text: Final = text
@@ -82,7 +82,7 @@ class _Section:
         self.stored_version = None
 
     def dump(self, *, now: int) -> dict[str, Any]:
-        # Who dumps is about to store it.
+        # A dump is about to be stored.
         self.stored_version = self.version
         return {"version": self.version, "data": load_json(self.text)}
 
@@ -95,7 +95,7 @@ class _Section:
 
 
 def _lines(data: Any) -> list[str]:
-    """JSON data as lines: members by name, items by dashes, what is inside indented."""
+    """JSON data as lines: members by name, items by dashes, nested values indented."""
     if isinstance(data, dict):
         return [line for name, value in data.items() for line in _named(f"{name}:", value)]
     if isinstance(data, list):

@@ -1,4 +1,4 @@
-"""Incidents: what went wrong, counted by category, each fading with a half-life."""
+"""Incidents: failures, counted by category, each fading with a half-life."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a record of an agent becomes before it is kept: shorter strings, a key, an importance.
+"""Preparing a record of an agent for keeping: shorter strings, a key, an importance.
 
 Pure functions of JSON data; nothing here knows a memory.
 """
@@ -40,7 +40,7 @@ def clip(data: Any, length: int = _CLIP) -> Any:
     shorter than ``length``. Mapping keys, numbers and booleans stay. ``length`` is a whole number
     of at least 1; any other value is ignored, with a warning, and 180 is used.
 
-    Raises ``TypeError`` or ``ValueError`` for what JSON cannot hold.
+    Raises ``TypeError`` or ``ValueError`` for data that is not JSON.
 
     >>> clip({"reason": "a very long story", "attempts": 3}, 7)
     {'reason': 'a very…', 'attempts': 3}
@@ -77,7 +77,7 @@ def _cut(text: str, most: int) -> int:
 
 
 def _belongs_together(text: str, place: int) -> bool:
-    """Whether the characters before and after ``place`` are parts of one sign.
+    """Whether the characters before and after ``place`` are parts of one visible character.
 
     The cases of Unicode Annex 29 that a reader would notice: marks, joiners and what they join,
     skin tones and tags, flags (pairs of letters), Hangul that is spelt in its letters, and
@@ -95,7 +95,7 @@ def _belongs_together(text: str, place: int) -> bool:
     ):
         return True
     if before == _JOINER:
-        # A joiner joins pictures, and letters of scripts that have one; elsewhere it is nothing.
+        # A joiner joins emoji, and letters of scripts that use it; elsewhere it has no effect.
         return unicodedata.category(after)[0] in "SL"
     if _is_flag_letter(before) and _is_flag_letter(after):
         start = place
@@ -128,11 +128,11 @@ def fingerprint(*parts: Any, length: int = _FINGERPRINT) -> str:
 
     The first ``length`` hexadecimal digits of the SHA-256 of the parts as compact JSON with sorted
     keys; ``length`` is a whole number from 1 to 64, any other value is ignored,
-    with a warning, and 16 is used. What a record is
-    about goes in, what may differ from time to time (a score, a time) stays out: then the same
-    thing judged the same way is one entry that counts its ``repeats``.
+    with a warning, and 16 is used. Pass the
+    subject of a record and leave out values that vary (a score, a time): then the same thing judged
+    the same way is one entry that counts its ``repeats``.
 
-    Raises ``TypeError`` or ``ValueError`` for what JSON cannot hold.
+    Raises ``TypeError`` or ``ValueError`` for data that is not JSON.
 
     >>> fingerprint("EVOLVE", "src/app.py") == fingerprint("EVOLVE", "src/app.py")
     True
@@ -147,9 +147,9 @@ def fingerprint(*parts: Any, length: int = _FINGERPRINT) -> str:
 
 
 class Weights:
-    """The importance of a record: by what kind of thing it is, more if it has certain words.
+    """The importance of a record: by its kind, and more if it has certain words.
 
-    ``field`` is the member of the record that says the kind, ``weights`` the importance of each
+    ``field`` is the member of the record that holds the kind, ``weights`` the importance of each
     kind, in [0, 1]; a kind that is not in it, or whose number is out of that range, has the
     ``default`` (0.3); a number out of range warns. A record in which one of ``words`` stands,
     anywhere in its values, gets ``boost`` (0.2) more, once, however many there are. Kinds and words
@@ -219,7 +219,7 @@ def _spelt(text: str) -> str:
 
 
 def _sought(word: str) -> str:
-    """A word as it stands in a text that is spelt; of a script without spaces, also inside."""
+    """A word as ``_spelt`` writes it; in scripts without spaces also found inside of words."""
     spelt = _spelt(word)
     found = list(tokens(word))
     return spelt.strip() if found and not any(isinstance(one, str) for one in found) else spelt

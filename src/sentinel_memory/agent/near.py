@@ -1,7 +1,7 @@
 """Entries that say nearly the same, with the words that only one of the two has.
 
-It points and never decides: whether the newer one corrects the older, repeats it or contradicts it
-is for the caller, who sees what differs.
+Nothing is decided here: whether the newer entry corrects the older one, repeats it or contradicts
+it is for the caller, who sees the differing words.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from ._texts import Text, Token, is_predicate, is_spelt_strangely
 
 __all__ = ["Near", "near"]
 
-_THRESHOLD: Final = 0.7  # of the points of the smaller; 0.6 finds more, half of it wrong
-_THRESHOLD_OF_VECTORS: Final = 0.8  # for MiniLM; others give any two texts 0.7
+_THRESHOLD: Final = 0.7  # of the points of the smaller text; 0.6 finds more, half of them wrong
+_THRESHOLD_OF_VECTORS: Final = 0.8  # for MiniLM; some models give any two texts 0.7
 _LIMIT: Final = 5
 _CANDIDATES: Final = 200  # entries that are compared
-_ENOUGH: Final = 2.0  # points; with fewer the data alone says too little, and the key counts, too
+_ENOUGH: Final = 2.0  # points; with fewer the data alone says too little, so the key counts, too
 
 
 class Near(NamedTuple):
@@ -49,14 +49,14 @@ def near(
 ) -> list[Near]:
     """The live entries closest to that of ``key``, most similar first; none if it is missing.
 
-    Similarity is the share of what the smaller of the two says that both say; content words and
-    numbers count one, function words nothing. Data that says too little is compared with its key.
+    Similarity is the share of the words of the smaller text that both have; content words and
+    numbers count one, function words nothing. Data of few words is compared with its key.
     With ``embed``, which makes vectors of texts as for ``EmbeddingIndex``, it is the cosine of the
     two lines. At least ``threshold`` in [0, 1] (0.7, and 0.8 with ``embed``), at most ``limit``
     entries (5). Compared are the 200 that ``memory.recall`` finds best, with ``embed`` also the
     newest of the others up to that number.
 
-    Raises ``TypeError`` for a key that is not a ``str``, and with ``embed`` what that raises.
+    Raises ``TypeError`` for a key that is not a ``str``, and the exceptions of ``embed``.
 
     >>> memory = Memory()
     >>> _ = memory.remember("note:1", "the build needs Java 17")
@@ -92,7 +92,7 @@ def near(
             similarity = cosines.get(other.key, 0.0)
         if similarity >= least:
             found.append(Near(memory.entry(other.key) or other, similarity, here, there))
-    found.sort(key=lambda one: -one.similarity)
+    found.sort(key=lambda hit: -hit.similarity)
     return found[:most]
 
 
@@ -115,7 +115,7 @@ def _cosines(
 
 
 def _compared(one: Entry, other: Entry) -> tuple[float, tuple[str, ...], tuple[str, ...]]:
-    """The similarity of two entries, and what only the first and only the second says."""
+    """The similarity of two entries, the words of the first only and of the second only."""
     mine, theirs = ("\n".join(strings_in(entry.data)) for entry in (one, other))
     strange = is_spelt_strangely(mine) or is_spelt_strangely(theirs)
     here, there = _said(mine, strange), _said(theirs, strange)
@@ -134,7 +134,7 @@ class _Word(NamedTuple):
 
 
 def _said(text: str, strange: bool) -> dict[str, _Word]:
-    """What a text says, by what is equal in two texts."""
+    """The words of a text that count, by a form that is equal for equal words."""
     said: dict[str, _Word] = {}
     for token in Text(text, strange=strange).tokens:
         if token.kind != "i" and (token.points or token.negates or is_predicate(token)):
@@ -146,7 +146,7 @@ def _said(text: str, strange: bool) -> dict[str, _Word]:
 
 
 def _same(token: Token) -> str:
-    """What is equal for two tokens that say the same: a number is that number in any spelling."""
+    """The form that is equal for equal tokens: the stem, or a number in one spelling."""
     if token.values:
         parts = min((len(value), value) for value in token.values)[1]  # without separators
         return "#" + " ".join(parts)
@@ -166,7 +166,7 @@ def _similarity(here: dict[str, _Word], there: dict[str, _Word]) -> float:
 
 
 def _only(here: dict[str, _Word], there: dict[str, _Word]) -> tuple[str, ...]:
-    """The words of the first that the second has not; pairs of letters put together again."""
+    """The words of the first that the second lacks; pairs of letters are joined again."""
     found: list[str] = []
     joins = False
     for same, word in here.items():

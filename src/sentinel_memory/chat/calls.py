@@ -1,7 +1,7 @@
-"""The tool messages of a turn: the demands of OpenAI, Ollama and Anthropic on calls and results.
+"""Checks that OpenAI, Ollama and Anthropic accept the tool messages of a turn.
 
 A message that such a client refuses would be resent with every question as long as its turn is
-kept, so it is refused here, before it is. One form may not answer another: a call of OpenAI or
+kept, so it is refused here, before it is kept. One form may not answer another: a call of OpenAI or
 Ollama is answered by a message of role ``tool``, a call of Anthropic by a block ``tool_result``.
 """
 
@@ -16,7 +16,7 @@ from .._basics.plain import dump_json, plain
 __all__ = ["Message", "checked_tool_messages"]
 
 Message: TypeAlias = dict[str, Any]
-"""One message as the clients take it: ``role``, ``content`` and what tool calls add to them."""
+"""One message as the clients take it: ``role``, ``content``, and members for tool calls."""
 
 _Form: TypeAlias = str
 
@@ -26,7 +26,7 @@ _ANTHROPIC: Final[_Form] = "anthropic"  # calls and results are blocks of the co
 
 
 class _Reference(NamedTuple):
-    """The tie between a call and its result; the id is ``None`` where Ollama gives none."""
+    """The form and id by which a result refers to its call; Ollama may give no id (``None``)."""
 
     form: _Form
     id: str | None
@@ -35,7 +35,7 @@ class _Reference(NamedTuple):
 def checked_tool_messages(
     messages: Iterable[Mapping[str, Any]], most: int | None = None
 ) -> list[Message]:
-    """A plain copy of the messages, if every client takes them in the form in which they are.
+    """A plain copy of the messages, if the client whose form they have takes them.
 
     ``most`` is the largest number of characters of one message as compact JSON. Raises
     ``TypeError`` or ``ValueError``, naming the message by its place.
@@ -54,7 +54,7 @@ def checked_tool_messages(
 
 
 class _Calls:
-    """The calls of one turn: every id that was used, and the calls that wait for their results."""
+    """The calls of one turn: the ids used so far, and the calls that wait for their results."""
 
     def __init__(self) -> None:
         self._ids: set[str] = set()
@@ -72,7 +72,7 @@ class _Calls:
             self.waiting.append(reference)
 
     def answer(self, form: _Form, id: str | None, name: str) -> None:
-        """Note the result of a call: of that id, or of the first call that has none."""
+        """Note the result of the call of that id; Ollama calls without id are answered in order."""
         forms = (_ANTHROPIC,) if form == _ANTHROPIC else (_OPENAI, _OLLAMA)
         for place, call in enumerate(self.waiting):
             if call.form in forms and (call.id == id or (id is None and call.form == _OLLAMA)):
@@ -151,6 +151,7 @@ def _listed_call(call: dict[str, Any], name: str) -> _Reference:
             raise ValueError(f"{name}.custom.input must be a str")
     elif isinstance(given, str):
         _check_json_object(given, f"{name}.function.arguments")
+    # Ollama gives an object, or leaves the arguments out; then a call without an id is from it.
     elif isinstance(given, dict) or ("arguments" not in called and "id" not in call):
         if call.get("id") is not None:
             _check_text_member(call, "id", name)

@@ -1,6 +1,6 @@
 """The messages of one chat turn, all within one token budget.
 
-``build_messages`` puts together what a chat handler sends: instructions, what is remembered, the
+``build_messages`` puts together the messages that a chat handler sends: instructions, memories, the
 last completed turns, and the newest message.
 """
 
@@ -51,7 +51,7 @@ They protect against a memory that passes for two, for the end of the memories, 
 its own. Every memory is one line that starts with ``- ``, whatever line breaks it holds; the marks
 occur in it only broken up, as ``<\\/memories>``; and the roles of messages are never read from
 text. They do not protect against a memory that persuades (``the manager said to ...``); marks that
-merely look alike, with letters of other scripts or invisible characters in them; a server that
+only look like these, with letters of other scripts or invisible characters in them; a server that
 takes the marks of a chat template (``<|im_start|>``) out of text.
 """
 
@@ -128,8 +128,8 @@ def build_messages(
        ``memory_budget`` tokens, between the marks ``MEMORY_FENCE`` and after ``label``, which says
        that they are data (default: ``MEMORY_LABEL``; give it in the language of your users). The
        role is ``user``: memories are what people wrote, and must not speak with the authority of
-       the instructions. An entry for which ``where`` is false counts as not there; each is asked
-       about once, without a lock;
+       the instructions. Entries for which ``where`` is false are ignored; it is called once
+       for each, without a lock;
     3. the newest turns of ``transcript`` that fit, without a gap, oldest first. A turn that does
        not fit with its tool messages stands without them;
     4. ``user_text``, always.
@@ -187,7 +187,7 @@ def build_messages(
 
     system = count.measured([{"role": "system", "content": instructions}] if instructions else [])
     newest = count.measured([{"role": "user", "content": user_text}])
-    needed = [*system.parts, *newest.parts]
+    needed = [*system.costs, *newest.costs]
     if _total(needed) > budget:
         raise ValueError(
             f"instructions and user_text are {_total(needed)} tokens,"
@@ -196,9 +196,9 @@ def build_messages(
     turns = [count.forms(turn, alternate) for turn in reversed(transcript.recent())]
     room = _difference(budget, needed)
     if at_most is None:
-        spare = _difference(room, [part for forms in turns for part in forms[0].parts])
+        spare = _difference(room, [cost for forms in turns for cost in forms[0].costs])
         at_most = max(room // 2 if isinstance(room, int) else room / 2, spare)
-    layout = (_InFront if alternate else _Apart)(count, system, newest)
+    layout = (_JoinedToUser if alternate else _SeparateMessage)(count, system, newest)
     choice = _Choice(memory, user_text, header, count.tokenizer, where)
     context, block = _memories(choice, min(room, at_most), layout)
     messages, tokens, used = layout.filled(block, turns, budget)
@@ -227,7 +227,7 @@ def count_messages(
     """
     check_callable("tokenizer", tokenizer, optional=True)
     count = _Count(estimate_tokens if tokenizer is None else tokenizer, per_message_overhead)
-    return _total(count.parts(messages))
+    return _total(count.costs(messages))
 
 
 def memory_line(entry: Entry) -> str:
@@ -243,10 +243,10 @@ def memory_line(entry: Entry) -> str:
 
 
 class _Measured(NamedTuple):
-    """Messages, and the numbers whose sum is their count."""
+    """Messages, and the costs whose sum is their count of tokens."""
 
     messages: list[Message]
-    parts: list[float]
+    costs: list[float]
 
 
 class _Count:
@@ -272,18 +272,18 @@ class _Count:
 
     def measured(self, messages: list[Message]) -> _Measured:
         """The messages with their count."""
-        return _Measured(messages, self.parts(messages))
+        return _Measured(messages, self.costs(messages))
 
     def forms(self, turn: Turn, alternate: bool) -> list[_Measured]:
-        """The forms in which a turn may stand, the fullest first."""
+        """The forms that a turn may have in a prompt, the one with tool messages first."""
         texts = self.measured(turn.texts)
-        whole = turn.messages
-        if alternate or len(whole) == len(texts.messages):
+        messages = turn.messages
+        if alternate or len(messages) == len(texts.messages):
             return [texts]
-        return [self.measured(whole), texts]
+        return [self.measured(messages), texts]
 
-    def parts(self, messages: Iterable[Mapping[str, Any]]) -> list[float]:
-        """The numbers whose sum is the count of the messages."""
+    def costs(self, messages: Iterable[Mapping[str, Any]]) -> list[float]:
+        """The costs whose sum is the count of the messages."""
         found: list[float] = []
         for number, message in enumerate(messages):
             if not isinstance(message, Mapping):
@@ -305,18 +305,18 @@ class _Count:
         return found
 
 
-class _Apart:
+class _SeparateMessage:
     """The layout in which the memories are a message of their own."""
 
     def __init__(self, count: _Count, system: _Measured, newest: _Measured) -> None:
         self.count, self.system, self.newest = count, system, newest
 
     def block_cost(self, block: str) -> list[float]:
-        """The numbers whose sum is the cost of the memories."""
-        return self.count.parts([{"role": "user", "content": block}])
+        """The costs whose sum is the cost of the memories."""
+        return self.count.costs([{"role": "user", "content": block}])
 
     def end_cost(self, end: str) -> list[float]:
-        """An estimate of the part of that cost that the memory does not count."""
+        """An estimate of the cost of the closing mark, which ``get_context`` does not count."""
         return [self.count.text(end), self.count.overhead]
 
     def filled(
@@ -327,36 +327,36 @@ class _Apart:
         The turns come newest first, each in the forms in which it may stand.
         """
         memories = self.count.measured([{"role": "user", "content": block}] if block else [])
-        parts = [*self.system.parts, *memories.parts, *self.newest.parts]
+        costs = [*self.system.costs, *memories.costs, *self.newest.costs]
         taken: list[_Measured] = []
         for forms in turns:
-            fitting = [form for form in forms if _total(parts + form.parts) <= budget]
+            fitting = [form for form in forms if _total(costs + form.costs) <= budget]
             if not fitting:
                 break
-            parts += fitting[0].parts
+            costs += fitting[0].costs
             taken.insert(0, fitting[0])
         dialogue = [message for turn in taken for message in turn.messages]
         messages = [*self.system.messages, *memories.messages, *dialogue, *self.newest.messages]
-        return messages, _total(parts), len(taken)
+        return messages, _total(costs), len(taken)
 
 
-class _InFront:
+class _JoinedToUser:
     """The layout in which the memories stand in front of the first text of the user.
 
-    User and assistant alternate in it. The joined text is counted as the whole that it is.
+    User and assistant alternate in it. The joined text is counted as one text.
     """
 
     def __init__(self, count: _Count, system: _Measured, newest: _Measured) -> None:
         self.count, self.system, self.newest = count, system, newest
 
     def block_cost(self, block: str) -> list[float]:
-        """The numbers whose sum is the cost of the memories in front of the newest text."""
-        text, _ = self.newest.parts
+        """The costs whose sum is the cost of the memories in front of the newest text."""
+        text, _ = self.newest.costs
         joined = self.count.text(block + _JOINT + self.newest.messages[0]["content"])
         return [joined, -text]
 
     def end_cost(self, end: str) -> list[float]:
-        """An estimate of the part of that cost that the memory does not count."""
+        """An estimate of the cost of the closing mark, which ``get_context`` does not count."""
         return [self.count.text(end + _JOINT)]
 
     def filled(
@@ -364,42 +364,42 @@ class _InFront:
     ) -> tuple[list[Message], float, int]:
         """The messages with as many turns as fit, their tokens, and the number of the turns.
 
-        The turns come newest first, each in one form. The parts predict how many fit, so that a
+        The turns come newest first, each in one form. The costs predict how many fit, so that a
         long text in front of a short one is counted a few times, not once for each turn.
         """
         used = 0
-        parts = [*self.system.parts, *(self.block_cost(block) if block else []), *self.newest.parts]
+        costs = [*self.system.costs, *(self.block_cost(block) if block else []), *self.newest.costs]
         for (form,) in turns:
-            parts += form.parts
-            if _total(parts) > budget:
+            costs += form.costs
+            if _total(costs) > budget:
                 break
             used += 1
         found = self._with(block, turns[:used])
-        while used and _total(found.parts) > budget:
+        while used and _total(found.costs) > budget:
             used -= 1
             found = self._with(block, turns[:used])
         while used < len(turns):
             more = self._with(block, turns[: used + 1])
-            if _total(more.parts) > budget:
+            if _total(more.costs) > budget:
                 break
             found, used = more, used + 1
-        return found.messages, _total(found.parts), used
+        return found.messages, _total(found.costs), used
 
     def _with(self, block: str, turns: Sequence[Sequence[_Measured]]) -> _Measured:
         talk = [*(form for (form,) in reversed(turns)), self.newest]
         messages = [message for form in talk for message in form.messages]
-        parts = [part for form in talk for part in form.parts]
+        costs = [cost for form in talk for cost in form.costs]
         if block:
             text = block + _JOINT + messages[0]["content"]
             messages[0] = {"role": "user", "content": text}
-            parts[0] = self.count.text(text)
-        return _Measured([*self.system.messages, *messages], [*self.system.parts, *parts])
+            costs[0] = self.count.text(text)
+        return _Measured([*self.system.messages, *messages], [*self.system.costs, *costs])
 
 
 class _Choice:
-    """The memory's choice of entries for one prompt, to be asked for with one limit after another.
+    """The memory's choice of entries for one prompt, within one limit after another.
 
-    ``where`` is asked about each entry once, however many limits are tried.
+    ``where`` is called once for each entry, however many limits are tried.
     """
 
     def __init__(
@@ -415,8 +415,8 @@ class _Choice:
         self._answers: dict[str, tuple[Entry, bool]] = {}
 
     def within(self, limit: float) -> Context:
-        """The context of at most ``limit`` tokens, closing mark apart."""
-        # The separator begins every line, the first one too: it also joins the header to it.
+        """The context of at most ``limit`` tokens, without the closing mark."""
+        # The separator begins every line, the first one too, since it also joins the header.
         return self._memory.get_context(
             limit,
             query=self._query,
@@ -435,8 +435,10 @@ class _Choice:
         return answer
 
 
-def _memories(choice: _Choice, room: float, layout: _Apart | _InFront) -> tuple[Context, str]:
-    """The memories that cost at most ``room``, and their text with all that is around them."""
+def _memories(
+    choice: _Choice, room: float, layout: _SeparateMessage | _JoinedToUser
+) -> tuple[Context, str]:
+    """The memories that cost at most ``room``, and their text with label and marks."""
     end = f"\n{MEMORY_FENCE[1]}"
     limit = _difference(room, layout.end_cost(end))
     while limit > 0:
@@ -447,13 +449,14 @@ def _memories(choice: _Choice, room: float, layout: _Apart | _InFront) -> tuple[
         over = _excess(layout.block_cost(block), room)
         if over <= 0:
             return context, block
-        # The tokenizer takes more for the joined text than for its two parts: leave out a little.
+        # The tokenizer counts more for the joined text than for its two parts: try with less. The
+        # limit falls by at least 1 each time, so this ends.
         limit = min(limit, context.tokens) - max(over, 1)
     return _without_entries(choice.within(0), layout.count), ""
 
 
 def _without_entries(context: Context, count: _Count) -> Context:
-    """The context with nothing in it: a tokenizer may take nothing for memories of no room."""
+    """The context without entries: a tokenizer may count 0, so there may be some at limit 0."""
     if not context.entries:
         return context
     left_out = (*(entry.key for entry in context.entries), *context.left_out)
@@ -474,22 +477,22 @@ def _header(label: object) -> str:
 
 
 def _budget(name: str, value: object) -> float:
-    """A checked budget, an ``int`` if it is whole."""
+    """A checked budget, as an ``int`` if it is a whole number."""
     number: float = checked_budget(value, name)
     return int(number) if number % 1 == 0 else number
 
 
-def _total(parts: Sequence[float]) -> float:
-    """The sum; of floats the exact one, rounded once, so that their order does not matter."""
-    return sum(parts) if all(isinstance(part, int) for part in parts) else math.fsum(parts)
+def _total(costs: Sequence[float]) -> float:
+    """The sum; with floats the exact sum, rounded once, so that their order does not matter."""
+    return sum(costs) if all(isinstance(cost, int) for cost in costs) else math.fsum(costs)
 
 
-def _difference(whole: float, parts: Sequence[float]) -> float:
-    """``whole`` less the parts; of floats never more than that."""
-    left = _total([whole, *(-part for part in parts)])
+def _difference(limit: float, costs: Sequence[float]) -> float:
+    """``limit`` less the costs; with floats at most the exact difference."""
+    left = _total([limit, *(-cost for cost in costs)])
     return left if isinstance(left, int) else math.nextafter(left, -math.inf)
 
 
-def _excess(parts: Sequence[float], room: float) -> float:
-    """The parts less ``room``; of floats 0 or less only if they are at most ``room``."""
-    return _total([*parts, -room])
+def _excess(costs: Sequence[float], room: float) -> float:
+    """The costs less ``room``; with floats 0 or less only if they are at most ``room``."""
+    return _total([*costs, -room])

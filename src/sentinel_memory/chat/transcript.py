@@ -1,8 +1,8 @@
 """The last completed turns of a conversation, kept in the memory's document.
 
-A turn is what the user said, what the assistant answered, and the tool messages between the two.
-Only whole turns are kept: a question without an answer never is. The demands that clients make on
-tool messages are in ``calls``.
+A turn is the text of the user, the answer of the assistant, and the tool messages between the two.
+Only complete turns are kept, never a question without an answer. The checks of tool messages are in
+``calls``.
 """
 
 from __future__ import annotations
@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
 __all__ = ["OpenTurn", "Transcript", "Turn", "checked_text"]
 
+# Defaults: the newest turns that are kept, and code points of a message. Larger ones cost file
+# size, and room in a prompt.
 _TURNS: Final = 6
 _USER_CHARS: Final = 2_000
 _ASSISTANT_CHARS: Final = 20_000
@@ -31,7 +33,7 @@ _TOOL_CHARS: Final = 20_000
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Turn:
-    """One completed turn; immutable.
+    """One completed turn; immutable, and made by a ``Transcript`` only.
 
     ``user`` is the text of the user, ``assistant`` the answer. ``sequence`` numbers the turns of a
     transcript from 1 on and orders them; ``at`` is the time at which the turn was completed, in
@@ -57,7 +59,7 @@ class Turn:
 
     @property
     def messages(self) -> list[Message]:
-        """The whole turn as messages: the user's first, the assistant's answer last."""
+        """The complete turn as messages: the user's first, the assistant's answer last."""
         question, answer = self.texts
         return [question, *self.tool_messages, answer]
 
@@ -79,15 +81,15 @@ class Transcript:
     Options are whole numbers of at least 1; one that is not is ignored with a warning, and the
     default is used:
 
-    - ``turns``: the number of turns that are kept, the newest (default: the number with which they
-      were kept before; if the document says nothing, 6, or as many as it has if that is more)
+    - ``turns``: the number of turns that are kept, the newest (default: the stored limit; if the
+      document has none, 6, or as many as it has turns if that is more)
     - ``user_chars``, ``assistant_chars``: code points of one message (2,000 and 20,000)
     - ``tool_chars``: code points of one tool message as compact JSON (20,000)
 
     ``name`` is the name of the document's section in which the turns are kept. Each name has one
     transcript; a second one is a ``ValueError``. A longer message is a ``ValueError`` and is never
-    cut. A stored turn that is not valid is set aside like an entry that is not, and the other turns
-    stay. Every call is safe from any thread.
+    cut. A stored turn that is not valid is rejected like an entry that is not valid, and the
+    other turns stay. Every call is safe from any thread.
 
     Several processes on one store append with ``memory.transact``, when the answer is there:
     ``memory.transact(lambda _: transcript.append(user, answer))``. ``memory.forget`` does not look
@@ -114,7 +116,7 @@ class Transcript:
         name: str = "transcript",
     ) -> None:
         check_methods("memory", memory, ("attach",))
-        kept = "the number with which the turns were kept before"
+        kept = "the stored limit"
         given = _option("turns", turns, 0, f"{kept}, else {_TURNS},")
         self._user_chars = _option("user_chars", user_chars, _USER_CHARS)
         self._assistant_chars = _option("assistant_chars", assistant_chars, _ASSISTANT_CHARS)
@@ -170,7 +172,7 @@ class Transcript:
         return list(turns if most < 0 else turns[max(0, len(turns) - most) :])
 
     def clear(self) -> None:
-        """Remove every turn, and the turns that loads have set aside."""
+        """Remove every turn, and the turns that loads have rejected."""
         self._memory.clear()
 
     def __len__(self) -> int:
@@ -209,12 +211,14 @@ class OpenTurn:
     def answer(self, text: str | None, *, tool_messages: Iterable[Mapping[str, Any]] = ()) -> None:
         """Set the answer to keep at the end of the block; a later call replaces an earlier one.
 
-        An empty ``text`` (``None``, as some clients have it, or nothing but blanks) is no answer.
-        Raises the exceptions of ``Transcript.append``, and ``RuntimeError`` outside the block.
+        An empty ``text`` (``None``, as some clients have it, or nothing but blanks) is no answer,
+        and takes back an earlier one. Raises the exceptions of ``Transcript.append``, after which
+        an earlier answer stays, and ``RuntimeError`` outside the block.
         """
         self._need("open", "answer belongs inside the block: with transcript.turn(user) as turn")
-        self._answer = None
-        if text is not None and (not isinstance(text, str) or str.__str__(text).strip()):
+        if text is None or (isinstance(text, str) and not str.__str__(text).strip()):
+            self._answer = None
+        else:
             self._answer = self._transcript._checked_answer(text, tool_messages)
 
     def __enter__(self) -> Self:
@@ -243,9 +247,9 @@ class OpenTurn:
 
 
 class _TranscriptSection:
-    """The section of the document: ``{"turns": [...], "limit": 100}``, oldest first.
+    """The section of the document: ``{"turns": [...], "limit": 8}``, oldest first.
 
-    ``limit`` is the given number of turns, else that of the section; stored if it is not 6.
+    ``limit`` is the given number of turns, else the stored one; it is stored unless it is 6.
     """
 
     def __init__(self, given: int | None) -> None:
@@ -276,18 +280,18 @@ class _TranscriptSection:
         return {"turns": turns} if self.limit == _TURNS else {"turns": turns, "limit": self.limit}
 
     def restore(self, value: Any, /, *, now: int) -> list[tuple[Any, str]]:
-        """Take over the valid turns; the others are returned, each with a reason."""
+        """Take over the valid turns; return the rejected ones, each with a reason."""
         stored = value.get("turns") if isinstance(value, dict) else None
         if not isinstance(stored, list):
             raise ValueError("a transcript must be an object with a list turns")
-        turns, aside = _turns_from_stored(stored)
+        turns, rejected = _turns_from_stored(stored)
         limit = whole(value.get("limit"), 0, least=1)
         if not limit and value.get("limit") is not None:
-            aside.append((value["limit"], "its limit must be a whole number of at least 1"))
-        # Without any number, nothing of the section may be lost.
+            rejected.append((value["limit"], "its limit must be a whole number of at least 1"))
+        # Without a limit, no stored turn may be dropped.
         self.limit = self._given or limit or max(_TURNS, len(turns))
         self.turns = tuple(turns[-self.limit :])
-        return aside
+        return rejected
 
 
 class _Stored(NamedTuple):
@@ -298,24 +302,24 @@ class _Stored(NamedTuple):
 
 
 def _turns_from_stored(stored: list[Any]) -> tuple[list[Turn], list[tuple[Any, str]]]:
-    """The valid turns by their sequence, and the others, each with a reason."""
+    """The valid turns, sorted by sequence, and the rejected ones, each with a reason."""
     found: dict[int, _Stored] = {}
-    aside: list[tuple[Any, str]] = []
+    rejected: list[tuple[Any, str]] = []
     for raw in stored:
         try:
             turn = _turn_from_stored(raw)
         except (TypeError, ValueError) as error:
-            aside.append((raw, str(error)))
+            rejected.append((raw, str(error)))
             continue
         former = found.pop(turn.sequence, None)
         if former is not None:
-            aside.append((former.raw, "its sequence comes again later"))
+            rejected.append((former.raw, "its sequence comes again later"))
         found[turn.sequence] = _Stored(turn, raw)
-    return [found[sequence].turn for sequence in sorted(found)], aside
+    return [found[sequence].turn for sequence in sorted(found)], rejected
 
 
 def _turn_from_stored(raw: Any) -> Turn:
-    """A stored turn, of any length: a limit that was lowered since takes nothing away."""
+    """Make a turn of its stored form; character limits are not applied to stored turns."""
     if not isinstance(raw, dict):
         raise TypeError(f"a turn must be an object, not {type(raw).__name__}")
     sequence = raw.get("sequence")
@@ -331,7 +335,7 @@ def _turn_from_stored(raw: Any) -> Turn:
 
 
 def checked_text(name: str, text: object, most: int | None = None, *, empty: bool = False) -> str:
-    """A text of at most ``most`` code points as a plain ``str``, whatever its class says of itself.
+    """A text of at most ``most`` code points as a plain ``str``, ignoring overrides of a subclass.
 
     Raises ``TypeError`` for anything but a ``str``; ``ValueError`` for a text that is too long or
     has a lone surrogate, and, unless ``empty`` is true, for one with nothing but blanks.

@@ -31,7 +31,7 @@ __all__ = [
     "plain_line",
 ]
 
-_LARGEST: Final = sys.float_info.max  # with a larger count nothing could be reckoned
+_LARGEST: Final = sys.float_info.max  # a larger count would overflow in sums
 
 Tokenizer: TypeAlias = Callable[[str], int | float]
 Format: TypeAlias = Callable[[Entry], str]
@@ -56,7 +56,7 @@ class Context(_Fields):
     _explain: Callable[[], Explanation] | None = None
 
     def explained_by(self, explain: Callable[[], Explanation]) -> Self:
-        """This context, with what ``explain`` is to call; for the memory that makes it."""
+        """This context, with the function that ``explain`` calls; for the memory that makes it."""
         self._explain = explain
         return self
 
@@ -132,11 +132,11 @@ def pack(
     header: str,
     counts: Counts | None = None,
 ) -> Context:
-    """Fill greedily: walk the ranking, take what fits with all that was taken before.
+    """Pack greedily: walk the ranking, take each entry that fits beside those taken before.
 
     ``entries`` are oldest first, the order of the text; ``ranking`` gives their indexes, best
-    first, and is asked only if something may be left out. ``counts`` keeps what lines cost from
-    one call to the next.
+    first, and is iterated only if something may be left out. ``counts`` keeps the costs of lines
+    from one call to the next.
     """
     budget = checked_budget(token_budget)
     separator = plain_str("separator", separator)
@@ -146,7 +146,7 @@ def pack(
     else:
         lines = _formatted(entries, format)
     if tokenizer is estimate_tokens:
-        # ceil(length / 4) <= budget, said of the length
+        # ceil(length / 4) <= budget, solved for the length
         room = 4 * math.floor(budget) - len(header + separator if header else "")
         lengths = list(map(len, lines))
         taken, left_out = choose_by_weight(lengths, ranking, room, between=len(separator))
@@ -175,12 +175,12 @@ def _formatted(entries: Sequence[Entry], format: Format) -> list[str]:
         line = format(entry)
         if not isinstance(line, str):
             raise TypeError(f"format must return a str, not {type(line).__name__}")
-        lines.append(str.__str__(line))  # a plain one, whatever a subclass says of itself
+        lines.append(str.__str__(line))  # a plain one, ignoring overrides of a subclass
     return lines
 
 
 def checked_budget(budget: object, name: str = "token_budget") -> float:
-    """The budget, or a ``TypeError`` or ``ValueError`` that says what it must be."""
+    """The budget as a number; ``TypeError`` or ``ValueError`` if it is not one in its range."""
     number = finite_real(budget)
     if number is None:
         if isinstance(budget, Real) and not isinstance(budget, bool):
@@ -193,7 +193,7 @@ def checked_budget(budget: object, name: str = "token_budget") -> float:
 
 
 def checked_tokenizer(tokenizer: Tokenizer) -> Callable[[str], float]:
-    """``tokenizer``, refusing at each call what is not a count."""
+    """``tokenizer`` with a check of each count that it returns."""
 
     def count(text: str) -> float:
         tokens = tokenizer(text)

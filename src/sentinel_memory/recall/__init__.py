@@ -1,6 +1,7 @@
-"""Finding entries: what an index is, and the default one, by words.
+"""Finding entries: the protocol of an index, and the default one, by words.
 
-``ConversationIndex``, ``EmbeddingIndex`` and ``BlendedIndex`` have modules of their own here.
+``ConversationIndex``, ``EmbeddingIndex`` and ``BlendedIndex`` have modules of their own here, and
+so has ``NameIndex``, which ``sentinel_memory.agent`` exports.
 """
 
 from __future__ import annotations

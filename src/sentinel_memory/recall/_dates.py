@@ -9,7 +9,7 @@ from .._basics.words import tokens
 
 __all__ = ["Day", "dates_in", "days_of"]
 
-# Year, month, day of the month; the numbers of the parts in it.
+# Year, month, day of the month; below, the places of the three in it.
 Day: TypeAlias = tuple[int, int, int]
 _YEAR, _MONTH, _DAY = 0, 1, 2
 
@@ -22,7 +22,7 @@ _MONTHS: Final = (
 _BEFORE_MONTHS: Final = frozenset(
     ("by", "during", "in", "last", "next", "of", "since", "this", "until")
 )
-# Words that are no month in most questions, unless a number or a word like "in" is beside them.
+# Words that are seldom months, unless a number or a word like "in" is beside them.
 _DOUBTFUL_MONTHS: Final = frozenset(("may", "march"))
 
 
@@ -54,7 +54,7 @@ def dates_in(query: str) -> dict[tuple[int, int], str]:
     words = [word for word in tokens(query) if isinstance(word, str) and word.isascii()]
     found: dict[tuple[int, int], str] = {}
     numbers: list[tuple[int, str]] = []
-    awaited = None  # what two digits would be here
+    awaited = None  # the part of a date that two digits would be here
     for place, word in enumerate(words):
         number = word.removesuffix("st").removesuffix("nd").removesuffix("rd").removesuffix("th")
         if word in _MONTHS:

@@ -1,4 +1,4 @@
-"""Finding names in a text: by capitals and what explains them, without a model.
+"""Finding names in a text by their capitals, without a model.
 
 A capital says that a word is a name unless something else explains it: the start of a sentence, a
 title, a sentence that shouts, a language that gives one to every noun.
@@ -18,7 +18,7 @@ __all__ = ["Found", "find_names", "folded_name", "names_in"]
 
 
 class Found(NamedTuple):
-    """A name as it is written, and whether its capital is explained by nothing else."""
+    """A name as it is written; ``strong`` if nothing else explains its capital."""
 
     name: str
     strong: bool
@@ -79,7 +79,7 @@ _LOAN_WORDS: Final = _each(
     " チーム ニュース ゲーム ギター ピアノ スポーツ クラス ドア ペット メニュー サービス"
     " プレゼント パーティー コンサート チケット カメラ"
 )
-_MOST_PARTS: Final = 6  # words of a name; what is longer is a title or a list
+_MOST_PARTS: Final = 6  # words of a name; a longer run is a title or a list
 _SHOUTS: Final = 0.7  # share of capitals among the letters of a text that shouts
 _SHOUTS_FROM: Final = 12  # letters; fewer may be an abbreviation
 _TITLED: Final = 0.8  # share of words with a capital in a title
@@ -105,9 +105,9 @@ def names_in(text: str) -> list[str]:
 
     Read sentence by sentence. A word is a name if its capital is not explained, or, at the start
     of a sentence, if it is not one of the usual first words. Names in scripts without capitals are
-    found by what stands around them (さん, 씨, quotes) and by katakana.
+    found by the signs around them (さん, 씨, quotes) and by katakana.
 
-    Raises ``TypeError`` for what is not a ``str``.
+    Raises ``TypeError`` for a text that is not a ``str``.
 
     >>> names_in("Has Ondra called? He sails with Petra van der Berg on Tuesday.")
     ['Ondra', 'Petra van der Berg']
@@ -135,7 +135,7 @@ def folded_name(name: str) -> str:
 
 
 def find_names(text: str) -> list[Found]:
-    """The names in a text, in order, each once, strong if it is so anywhere."""
+    """The names in a text, in order, each once, strong if one occurrence is strong."""
     text = unicodedata.normalize("NFC", str.__str__(text))
     found: dict[str, Found] = {}
     for name, strong in (*_cased_names(text), *_uncased_names(text)):

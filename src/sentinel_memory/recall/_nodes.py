@@ -1,8 +1,8 @@
 """Nodes: the entries of an index, each between its neighbours in a stream.
 
-A stream is what turns of one conversation make: entries whose keys differ in a number after the
-last colon. Its order is that of time, so that a memory read back from its file has the same
-neighbours; entries of one millisecond stand in the order in which they were added.
+A stream is the turns of one conversation: entries whose keys differ only in a number after the last
+colon. Its order is by time, so that a memory read back from its file has the same
+neighbours; entries of one millisecond are in the order in which they were added.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from ._speakers import Speaker
 
 __all__ = ["DayList", "Node", "Streams", "WordList", "stream_of"]
 
-# Bits of a place that count the entries; the milliseconds stand above them.
+# The low bits of a place, which count the entries; the milliseconds are above them.
 _COUNT_BITS: Final = 40
 
 
@@ -37,7 +37,7 @@ class Node:
     )
 
     def __init__(self, key: str, updated_ms: int, count: int) -> None:
-        self.key = key  # empty once the entry is gone
+        self.key = key  # empty once the entry is removed
         # The time, and then the order of adding, as one number.
         self.place = (updated_ms << _COUNT_BITS) + count
         self.before: Node | None = None
@@ -46,11 +46,11 @@ class Node:
         self.words: tuple[WordList, ...] = ()
         self.days: tuple[DayList, ...] = ()
         self.speaker: Speaker | None = None
-        self.length_factor = 1.0  # what its length leaves of its score
+        self.length_factor = 1.0  # by which length reduces the score
 
     @property
     def updated_ms(self) -> int:
-        """When the entry was last remembered."""
+        """The time when the entry was last remembered, in epoch milliseconds."""
         return self.place >> _COUNT_BITS
 
 
@@ -71,7 +71,7 @@ class _Stream:
 
 
 class Streams:
-    """The streams by name; one without nodes is gone."""
+    """The streams by name; a stream without nodes is removed."""
 
     def __init__(self) -> None:
         self._streams: dict[str, _Stream] = {}
@@ -111,7 +111,7 @@ class Streams:
 
 
 def stream_of(key: str) -> str | None:
-    """The name of the stream that an entry of that key is in: all before a last part of digits.
+    """The name of the stream of a key: the part before a last colon and digits, else ``None``.
 
     >>> stream_of("chat:anna:17")
     'chat:anna'

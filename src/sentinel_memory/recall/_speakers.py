@@ -9,14 +9,14 @@ from .._basics.words import query_words
 __all__ = ["Speaker", "Speakers", "names_of"]
 
 _FIELDS: Final = ("speaker", "role", "author", "name", "from", "sender")
-# Letters and words of a name: from there on, what stands before a colon is hardly one.
+# Letters and words of a name; a longer text before a colon is hardly a name.
 _LONGEST_NAME: Final = 40
 _MOST_WORDS: Final = 3
 _FULL_WIDTH_COLON: Final = "\uff1a"
 
 
 class Speaker:
-    """One speaker: the words of the name, and how many entries are theirs."""
+    """One speaker: the words of the name, and the number of entries."""
 
     __slots__ = ("count", "words")
 
@@ -26,7 +26,7 @@ class Speaker:
 
 
 class Speakers:
-    """The speakers of the entries that an index holds; one without entries is gone."""
+    """The speakers of the entries of an index; a speaker without entries is removed."""
 
     def __init__(self) -> None:
         self._by_name: dict[frozenset[str], Speaker] = {}
@@ -44,7 +44,7 @@ class Speakers:
         return speaker
 
     def leave(self, speaker: Speaker) -> None:
-        """Note that an entry of the speaker is gone."""
+        """Note that an entry of the speaker was removed."""
         speaker.count -= 1
         if not speaker.count:
             del self._by_name[speaker.words]
@@ -68,7 +68,7 @@ class Speakers:
 
 
 def names_of(data: object) -> frozenset[str]:
-    """The words of who speaks: ``Name: text``, or a field ``speaker``; none if nobody is named.
+    """The words of the speaker's name in ``Name: text`` or a field ``speaker``; empty without one.
 
     >>> sorted(names_of("Ann Lee: hello"))
     ['ann', 'lee']

@@ -1,4 +1,4 @@
-"""What the forms of one word share, and the English words that questions are made of.
+"""Stems, which the forms of one word share, and the English words that questions are made of.
 
 Stems are for an index that wants recall more than precision: they need not be words, only the same
 for all forms. English endings are taken off in a fixed order; of the other alphabets only the
@@ -11,7 +11,7 @@ from typing import Final
 
 __all__ = ["STOP_STEMS", "STOP_WORDS", "stem"]
 
-# What questions are made of, not what they are about.
+# Words that questions are made of, not words that name their subject.
 _STOP_WORDS: Final = (
     "a about an and are as at be been but by can could did do does for from had has have he "
     "her his how i if in into is it its me my of on or our she should so than that the their "
@@ -20,14 +20,14 @@ _STOP_WORDS: Final = (
 )
 STOP_WORDS: Final = frozenset(_STOP_WORDS.split())
 
-# Letters of a word that count. Raising it keeps more forms apart; from 5 to all of them measures
-# within 1 point.
+# Letters of a word that count. Raising it keeps more forms apart. From 5 to no limit, results on
+# LoCoMo differ by less than 1 point.
 _CUT: Final = 6
 _VOWELS: Final = frozenset("aeiouy")
 
 
 def stem(word: str) -> str:
-    """What the forms of a word share.
+    """The stem, which the forms of a word share.
 
     Numbers, codes, and words beyond Latin, Greek and Cyrillic are their own stems.
 

@@ -1,9 +1,10 @@
 """Vectors of texts: asking an embedder for them, and keeping them while their entries live.
 
-An embedder takes long, so it is asked outside the lock of the memory, while entries come and go.
-Therefore each text has a holder of its own. A vector goes into the holder from which its text was
-taken, never to a key: where the entry was forgotten or replaced meanwhile, nobody has that holder
-any more, and the vector goes with it. So no lock is needed, and none can be left behind by a fork.
+An embedder takes long, so it is called outside the lock of the memory, while entries come and go.
+Therefore each text has a holder of its own. A vector is put into the holder from which its text was
+taken, never under a key: if the entry was forgotten or replaced meanwhile, nothing refers to that
+holder any more, and the vector is dropped with it. So no lock is needed, and none can be left
+behind by a fork.
 """
 
 from __future__ import annotations
@@ -22,16 +23,16 @@ from .._basics.numbers import warn_ignored, whole
 __all__ = ["BATCH", "Embed", "Vector", "Vectors", "batch_size", "dot", "unit"]
 
 Vector: TypeAlias = "array[float]"
-# What the embedder says of one text: its vector, or why it has none.
+# The result of the embedder for one text: its vector, or the reason why it has none.
 _Answer: TypeAlias = "array[float] | ValueError"
 Embed: TypeAlias = Callable[[list[str]], Iterable[Iterable[float]]]
 
-# Texts a call. More is faster; providers refuse more than 512 to 2,048.
+# Texts per call. More is faster; providers refuse more than 512 to 2,048.
 BATCH: Final = 512
-# Questions that were prepared and are not asked yet: as many as threads ask at the same time.
+# Questions that were prepared and not searched yet: as many as threads may ask at the same time.
 _MOST_PREPARED: Final = 64
-# Failures in a row after which the embedder is tried with the question again, which it has taken:
-# a provider that went away must not be asked for each of thousands of texts.
+# Failures in a row after which the embedder gets the question again, which it had accepted: a
+# provider that went away must not be called for each of thousands of texts.
 _FAILURES: Final = 16
 _MOST_NAMED: Final = 20  # keys in a warning
 
@@ -40,7 +41,7 @@ def _sum_of_products(first: Iterable[float], second: Iterable[float]) -> float:
     return sum(map(operator.mul, first, second), 0.0)
 
 
-# From Python 3.12 on there is one written in C.
+# Python 3.12 and later have a function for it, written in C.
 dot: Final[Callable[[Iterable[float], Iterable[float]], float]] = getattr(
     math, "sumprod", _sum_of_products
 )
@@ -58,7 +59,7 @@ class _Holder:
 
 
 class _AnswerError(Exception):
-    """An embedder that answers, but not with vectors: its ``cause`` is what the caller sees."""
+    """An embedder that answers, but not with vectors: ``cause`` is raised to the caller."""
 
     def __init__(self, cause: Exception) -> None:
         super().__init__(cause)
@@ -82,18 +83,18 @@ class Vectors:
         self._embed = embed
         self._embed_query = embed if embed_query is None else embed_query
         self._batch = batch
-        self._shown = shown  # what of a text the embedder gets to see
+        self._shown = shown  # makes the text for the embedder of the text of an entry
         self._numbers = count()
-        # Of each question its vector, or None where no entry was there that would need one.
+        # The vector of each prepared question, or None if there was no entry to compare it with.
         self._prepared: dict[int, tuple[str, Vector | None]] = {}
         self._holders: dict[str, _Holder] = {}
 
     def add(self, key: str, text: str) -> None:
-        """Take a text, to be embedded before the next question."""
+        """Add a text, to be embedded before the next question."""
         self._holders[key] = _Holder(text)
 
     def discard(self, key: str) -> None:
-        """Forget the text and the vector of that key, also where it is being embedded now."""
+        """Forget the text and the vector of that key, also while it is being embedded."""
         self._holders.pop(key, None)
 
     def clear(self) -> None:
@@ -102,9 +103,9 @@ class Vectors:
         self._prepared = {}
 
     def prepare(self, query: str) -> None:
-        """Embed the texts that wait, and the question, whose vector the next search takes.
+        """Embed the waiting texts and the question, whose vector the next search uses.
 
-        Raises what the embedder raises for the question, or for everything.
+        Raises the exception of the embedder for the question, or for everything.
         """
         if not query.strip():
             return
@@ -147,7 +148,8 @@ class Vectors:
     def _take_prepared(self, query: str) -> tuple[bool, Vector | None]:
         """Whether the question was prepared, and its vector.
 
-        A vector goes before ``None``, which another thread may have left for the same question.
+        A vector takes precedence over ``None``, which another thread may have left for the same
+        question.
         """
         found = False
         for number, (text, vector) in self._prepared.copy().items():
@@ -162,7 +164,7 @@ class Vectors:
         answers = _answered(self._embed, [self._shown(text) for text in texts])
         sizes = {len(answer) for answer in answers if isinstance(answer, array)}
         holders = self._holders.copy().values()
-        known = next((one.vector for one in holders if one.vector is not None), None)
+        known = next((holder.vector for holder in holders if holder.vector is not None), None)
         if known is not None:
             sizes.add(len(known))
         if len(sizes) > 1:
@@ -184,7 +186,7 @@ class _Asked(NamedTuple):
 
 
 class _Preparation:
-    """The texts that wait, embedded in batches; a batch that fails is halved to find out why."""
+    """The waiting texts, embedded in batches; a batch that fails is halved to find the culprit."""
 
     def __init__(
         self, embed: Callable[[list[str]], list[_Answer]], ask: Callable[[], Vector], batch: int
@@ -195,10 +197,10 @@ class _Preparation:
         self._refused: dict[str, str] = {}
 
     def run(self, holders: dict[str, _Holder]) -> _Asked:
-        """Embed what waits in ``holders``, and the question."""
+        """Embed the waiting texts of ``holders``, and the question."""
         mine: dict[str, _Holder] = {}
         try:
-            # What other threads are at comes last, in case they fail.
+            # Texts that other threads are embedding come last, in case those fail.
             for claimed in (False, True):
                 while batch := self._next(holders, mine, claimed):
                     self._take(batch)

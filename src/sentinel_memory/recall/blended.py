@@ -19,9 +19,9 @@ class BlendedIndex:
     """Several indexes as one: relevance is the average of theirs, by weight.
 
     ``parts`` are pairs of a ``RecallIndex`` and a weight from 0 up; only the proportions of the
-    weights matter. An index that does not find an entry counts as 0, and one of weight 0 is kept in
-    step and not asked. What each of them raises is raised; if one refuses an entry, the others
-    forget it again.
+    weights matter. An index that does not find an entry counts as 0; an index of weight 0 follows
+    the entries and is not searched. Exceptions of the indexes reach the caller; if one refuses an
+    entry, the others forget it again.
 
     >>> from sentinel_memory import EmbeddingIndex, Memory, WordIndex
     >>> def embed(texts):  # in place of a model
@@ -87,7 +87,7 @@ class BlendedIndex:
         self._keys.clear()
 
     def prepare(self, query: str, /) -> None:
-        """Let every index prepare the question that has something to prepare."""
+        """Call ``prepare`` of every index that has one and a weight above 0."""
         for index, weight in self._parts:
             prepare = getattr(index, "prepare", None) if weight else None
             if callable(prepare):

@@ -1,4 +1,4 @@
-"""Finding what was said: an index by rare words, their stems, neighbours, dates and speakers."""
+"""An index for conversations: by rare words, their stems, neighbours, dates and speakers."""
 
 from __future__ import annotations
 
@@ -28,53 +28,67 @@ __all__ = ["ConversationIndex"]
 # that it has, and a damped weight of those that its neighbours have:
 #
 # 1. Words. Each stem of the question weighs the more, the fewer entries have it. Stems that more
-#    than a tenth of all entries have are common: they say nothing of neighbours.
+#    than a tenth of all entries have are common: they give nothing to neighbours.
 # 2. Spreading. Each rare stem counts in full where it stands, and less with every step onward or
 #    back along the stream, always from the place where it is worth most. Which stems a node has is
 #    a bit mask, so that a step along a stream moves all of them at once.
 # 3. Support. Common stems, and the days that the question names, are added where they stand.
 # 4. Speakers. If the question names some of those who speak, turns of others count less.
 # 5. Length. A long turn counts less, since it leaves less room for others in a prompt.
-# 6. Words that go along. The best turns say in which words the subject is talked of here. Rare
-#    words of theirs are searched for as well, and add a part of the best score. In a small memory,
-#    or for one word, they say too little.
+# 6. Expansion. Rare words of the best turns (leaders) are searched for as well, and add a part of
+#    the best score: they are words in which the subject is talked of in this conversation. In a
+#    small memory, or for a question of one word, the leaders are too uncertain.
 #
-# The scores are then shares of what the whole question weighs, and what is far under the best one
-# is left out. All of it looks only at the lists of words that are in the question (or go along),
-# never at all entries; floats are always added in an order that does not depend on hashing.
+# The scores are then divided by the weight of the whole question, and entries far under the best
+# one are left out. Only the lists of words of the question (or its expansion) are read, never all
+# entries; floats are always added in an order that does not depend on hashing.
 #
-# What is true about the entries stands in ``_nodes``. Lists, days, streams and speakers follow from
-# it, and are made again if an exception (Ctrl-C) left a change of them in the middle.
+# The nodes in ``_nodes`` decide. Lists, days, streams and speakers follow from them, and are made
+# again if an exception (Ctrl-C) left a change of them in the middle.
 
-# Tuned on half of LoCoMo. Each is in a range within which all evidence is in 800 tokens for within
-# 1 % of the questions as many.
-_STEP: Final = 0.7  # of a word's weight, for each entry between; higher reaches further; 0.6 to 0.8
-_REACH: Final = 4  # entries to either side that a word reaches; more is slower; 3 to 6
+# Tuned on half of LoCoMo. Within the range given, the share of questions whose whole evidence fits
+# in 800 tokens changes by at most 1 %.
+#
+# Shares of a word's weight, of the best score or relevance, and the like.
+_STEP: Final = 0.7  # kept of a word's weight at each step; higher reaches further; 0.6 to 0.8
 _COMMON: Final = 0.1  # of all entries: a word of more is common; higher is slower; 0.1 to 0.3
-_COMMON_LEAST: Final = 10  # entries that are never too many for a rare word, in a small memory
 _FLOOR: Final = 0.2  # of the best relevance: less is not found; higher finds fewer; 0.2 to 0.3
-_OTHERS: Final = 0.7  # of the score, for others than are named; 1 is no effect; 0.6 to 0.8
-_SHORT: Final = 64  # letters: shorter than that is no better
-_LENGTH_POWER: Final = 0.15  # higher prefers shorter entries; 0.1 to 0.2
-_LEADERS: Final = 0.7  # of the best score: turns whose words go along; lower is more; 0.6 to 0.8
-_MOST_LEADERS: Final = 20  # of these entries, and of their words; 10 to 40
-_ALONG: Final = 0.4  # of the best score: the most that words that go along add; 0.3 to 0.7
-_MEANING: Final = 0.4  # of the centred cosine beside the share of the question; 0.3 to 0.6
-_LEAST_SPAN: Final = 1e-6  # of cosines, between the average and the best
+_OTHERS: Final = 0.7  # kept of the score if another speaker is named; 1: no effect; 0.6 to 0.8
+_LEADERS: Final = 0.7  # of the best score, reached by a leader; higher: fewer leaders; 0.6 to 0.8
+_EXPANSION: Final = 0.4  # of the best score, the most that expansion adds; 0.3 to 0.7
+_MEANING: Final = 0.4  # of the centred cosine; higher: meaning outweighs words; 0.3 to 0.6
+# The exponent of length; higher prefers shorter entries; 0.1 to 0.2.
+_LENGTH_POWER: Final = 0.15
+# Steps to either side that a word reaches; more is slower; 3 to 6.
+_REACH: Final = 4
+# The largest number of leaders, and of words taken from them; more is slower; 10 to 40.
+_MOST_LEADERS: Final = 20
+#
+# Not tuned.
+# Entries that may have a rare word, however small the memory. Raised, more words count as rare in
+# memories of up to ten times as many entries, and expansion begins only above that size.
+_COMMON_LEAST: Final = 10
+# Letters up to which length does not count. Raised, short entries are preferred less.
+_SHORT: Final = 64
+# The least span of cosines from the average to the best that has a meaning: above the rounding of
+# 32-bit numbers (1e-7). From some hundredths on it would hide differences of meaning.
+_LEAST_SPAN: Final = 1e-6
+#
+# Limits. With them, 1 in 400 of the first ten places differs from an unlimited search among 10,000
+# entries, and none among 3,000.
 # Words of a question that are searched for, the rarest ones. Raising it costs time in questions
 # that are whole documents; a person's question has fewer.
 _MOST_WORDS: Final = 32
 # Entries from which words spread, those of the rarest words first; words beyond count where they
-# stand, as common ones do. Raising it costs time in proportion, from about 3,000 entries on. With
-# these three, 1 in 400 of the first ten places differs among 10,000 entries, and none among 3,000.
+# stand, as common ones do. Raising it costs time in proportion, from about 3,000 entries on.
 _MOST_SPREAD: Final = 2_500
-# Entries that are looked at for words that go along; raising it costs time in the same way.
-_MOST_ALONG: Final = 2_500
-# Entries that are above all that common words can give: if there are so many, those that have
-# nothing but common words are not looked at. Raising it costs time among 100,000 entries.
+# Entries that are read for expansion; raising it costs time in the same way.
+_MOST_EXPANDED: Final = 2_500
+# If this many entries already score more than the common words could add, entries that have only
+# common words are not read. Raising it costs time among 100,000 entries.
 _ENOUGH: Final = 200
 
-# What length leaves of a score, for every length of a usual turn; shared by all entries.
+# The length factors of usual turns, by letters; one table, so that entries share the floats.
 _LENGTH_FACTORS: Final = tuple(
     math.pow(_SHORT / max(_SHORT, letters), _LENGTH_POWER) for letters in range(1024)
 )
@@ -89,7 +103,7 @@ class _Question(NamedTuple):
 
     rare: list[_Weighed]
     common: list[_Weighed]
-    whole: float  # the weight of all of it, found or not
+    whole: float  # the weight of all its words and days, found or not
     named: set[Speaker]
 
 
@@ -99,12 +113,13 @@ class ConversationIndex:
     Relevance is the share of the question that is found, each word weighed by how few entries
     have it. It is made for English conversations and no worse elsewhere:
 
-    - Words are those of ``WordIndex``; of English endings (``-s -ing -ed -ly``) nothing counts, nor
-      does what follows the sixth letter of a Latin, Greek or Cyrillic word. About 70 English words
-      that questions are made of (what, did, the) count only in a question that has no others. Of a
-      very long question the 32 rarest words count that any entry has.
-    - Neighbours: what stands in one turn counts, damped, for the four turns before and the four
-      after it; the answer is often next to the word. Turns are entries of one stream, whose keys
+    - Words are those of ``WordIndex``. English endings (``-s -ing -ed -ly``) are ignored, and so
+    are
+      the letters after the sixth of a Latin, Greek or Cyrillic word. About 70 English words that
+      questions are made of (what, did, the) count only in a question that has no others. Of a very
+      long question, the 32 rarest words that any entry has count.
+    - Neighbours: the words of a turn count, damped, for the four turns before and the four after
+      it; the answer is often next to the word. Turns are entries of one stream, whose keys
       differ in a number after the last colon (``chat:17``), in the order in which they were last
       remembered. An entry with any other key is on its own.
     - Speakers: turns that begin with a name (``Anna: ...``), or have a field ``speaker``, ``role``,
@@ -113,16 +128,16 @@ class ConversationIndex:
     - Dates: a question may name the UTC day on which an entry was last remembered, whole or in
       part: ``2023-05-08``, ``8 May 2023``, ``in May``, ``2023``.
     - Among 100 entries and more, words that the best turns share are searched for, too.
-    - Longer entries count a little less. What has less than a fifth of the best relevance is not
-      found.
+    - Longer entries count a little less. An entry with less than a fifth of the best relevance
+      is not found.
 
     In five conversations of the LoCoMo data set (786 questions, 592 turns each), 800 tokens of
-    context hold all that answers a question for 76 %, with ``WordIndex`` for 39 %. Of 200 questions
-    about facts, and of 40 in Czech, Japanese, Hindi and Thai, none is answered worse than with
-    ``WordIndex``.
+    context hold the whole evidence for 76 % of the questions, with ``WordIndex`` for 39 %. Of 200
+    questions about facts, and of 40 in Czech, Japanese, Hindi and Thai, none is answered worse than
+    with ``WordIndex``.
 
     ``embed`` (a function from a list of texts to their vectors, as for ``EmbeddingIndex``, which
-    says all about ``embed_query``, ``batch``, failures and ``prepare``) adds meaning: relevance is
+    documents ``embed_query``, ``batch``, failures and ``prepare``) adds meaning: relevance is
     the share of the question and 0.4 of the cosine, which is 0 for the average entry and 1 for the
     best; of the texts that are embedded, names of speakers are left out.
 
@@ -159,20 +174,20 @@ class ConversationIndex:
         if self._vectors is not None:
             self._vectors.clear()
         self._nodes: dict[str, Node] = {}
-        self._count = 0  # of all entries that were ever added
-        self._follow()
+        self._count = 0  # the number of entries ever added
+        self._rebuild()
 
-    def _follow(self) -> None:
-        """Make everything that follows from the nodes."""
+    def _rebuild(self) -> None:
+        """Make the lists, days, streams and speakers anew from the nodes."""
         self._half_made = True
         words: Postings[str, Node] = Postings()
         days: Postings[Day, Node] = Postings()
         self._words, self._days = words, days
         self._streams, self._speakers = Streams(), Speakers()
         for node in self._nodes.values():
-            # Nothing of the node is read that a change may have left in the middle.
-            node.words = words.of([listed.label for listed in node.words])
-            node.days = days.of([listed.label for listed in node.days])
+            # Only fields that no change leaves half set are read.
+            node.words = words.get_or_make([listed.label for listed in node.words])
+            node.days = days.get_or_make([listed.label for listed in node.days])
             speaker = node.speaker
             node.speaker = None if speaker is None else self._speakers.take(speaker.words)
             self._enlist(node)
@@ -197,8 +212,8 @@ class ConversationIndex:
         node.length_factor = _length_factor(len(text))
         speaker = names_of(entry.data) if stream_of(entry.key) is not None else frozenset[str]()
         self._half_made = True
-        node.words = self._words.of(stems)
-        node.days = self._days.of(days_of(entry.updated_ms))
+        node.words = self._words.get_or_make(stems)
+        node.days = self._days.get_or_make(days_of(entry.updated_ms))
         node.speaker = self._speakers.take(speaker)
         self._nodes[entry.key] = node
         self._enlist(node)
@@ -211,14 +226,14 @@ class ConversationIndex:
         if self._vectors is not None:
             self._vectors.discard(key)
         if self._half_made:
-            self._follow()
+            self._rebuild()
         if key not in self._nodes:
             return
         self._half_made = True
         node = self._nodes.pop(key)
         node.key = ""
-        self._words.lose(node.words)
-        self._days.lose(node.days)
+        self._words.note_removed(node.words)
+        self._days.note_removed(node.days)
         node.words, node.days = (), ()
         if node.speaker is not None:
             self._speakers.leave(node.speaker)
@@ -227,17 +242,17 @@ class ConversationIndex:
         self._half_made = False
 
     def prepare(self, query: str, /) -> None:
-        """Embed what is new, and the question, if there is an embedder."""
+        """Embed new entries and the question, if there is an embedder."""
         if self._vectors is not None:
             self._vectors.prepare(query)
 
     def search(self, query: str, /) -> Mapping[str, float]:
         """The weight of ``query`` in or near each entry, as a share of the whole question."""
         if self._half_made:
-            self._follow()
-        question = self._asked(query)
+            self._rebuild()
+        question = self._question(query)
         scores = _spread(question.rare)
-        _support(scores, question.common)
+        _add_common(scores, question.common)
         if self._vectors is not None:
             return self._blended(dict(self._vectors.cosines(query)), scores, question)
         if not scores:
@@ -249,8 +264,8 @@ class ConversationIndex:
             scores = {node: score * node.length_factor for node, score in scores.items()}
         best = max(scores.values())
         if len(question.rare) > 1 and _COMMON * len(self._nodes) >= _COMMON_LEAST:
-            self._go_along(scores, best, named)
-        # The best relevance stays what it was before others were added.
+            self._expand_query(scores, best, named)
+        # Rescaled, so that expansion does not change the best relevance.
         whole = question.whole * max(scores.values()) / best
         least = _FLOOR * best
         return {
@@ -266,7 +281,7 @@ class ConversationIndex:
             average = math.fsum(cosines.values()) / len(cosines)
             span = max(cosines.values()) - average
             for key, cosine in cosines.items():
-                # A few millionths apart is no difference of meaning, only of rounding.
+                # A smaller span is no difference of meaning, only of rounding.
                 if cosine > average and span > _LEAST_SPAN:
                     meant = _MEANING * (cosine - average) / span
                     found[key] = found.get(key, 0.0) + meant
@@ -286,7 +301,7 @@ class ConversationIndex:
 
         return _A_WORD.sub(unnamed, text).strip(" :") or text
 
-    def _asked(self, query: str) -> _Question:
+    def _question(self, query: str) -> _Question:
         factors = _stems_of(query)
         dates = self._dated(query)
         of_dates = {stem(word) for word, _ in dates}
@@ -330,8 +345,8 @@ class ConversationIndex:
         """The weight of a word that ``count`` entries have: always above 0."""
         return math.log((len(self._nodes) + 1) / (count + 0.5))
 
-    def _go_along(self, scores: dict[Node, float], best: float, named: set[Speaker]) -> None:
-        """Search for words that the best turns have in common, and add what that finds."""
+    def _expand_query(self, scores: dict[Node, float], best: float, named: set[Speaker]) -> None:
+        """Expand the question by rare words of the best turns, and add the scores of that."""
         leaders = [
             node
             for node, score in scores.items()
@@ -354,18 +369,19 @@ class ConversationIndex:
         looked = 0
         for gain, _, listed in words[:_MOST_LEADERS]:
             looked += len(listed)
-            if looked > _MOST_ALONG and added:
+            if looked > _MOST_EXPANDED and added:
                 break
             for node in listed.live():
                 if node.stream is not None:
                     added[node] = added.get(node, 0.0) + gain
         for node in added:
-            # By the number of words instead of the length: these are many.
+            # Divided by the root of the number of words, not weighed by length: expansion finds
+            # many entries, and a long one has some of the words by chance.
             count = len(node.words) + len(node.days)
             added[node] *= _factor(node, named) / node.length_factor / math.sqrt(count)
         most = max(added.values(), default=0.0)
         for node, gain in added.items():
-            scores[node] = scores.get(node, 0.0) + _ALONG * best * gain / most
+            scores[node] = scores.get(node, 0.0) + _EXPANSION * best * gain / most
 
 
 class _Sums(dict[int, float]):
@@ -385,8 +401,8 @@ class _Sums(dict[int, float]):
 
 
 def _spread(words: list[_Weighed]) -> dict[Node, float]:
-    """For each node the weights of its words, and damped those that are only near it."""
-    masks: dict[Node, int] = {}  # which of the words a node has, as bits
+    """For each node the weights of its words, and damped the weights of words near it."""
+    masks: dict[Node, int] = {}  # the words that a node has, as bits
     for number, (_, nodes) in enumerate(words):
         for node in nodes:
             masks[node] = masks.get(node, 0) | 1 << number
@@ -394,8 +410,8 @@ def _spread(words: list[_Weighed]) -> dict[Node, float]:
     scores = {node: sums[mask] for node, mask in masks.items()}
     known = masks.copy()
 
-    # The nearest comes first, so that each word counts from where it is worth most. What is said
-    # after something is one step nearer to it than what was said before.
+    # The nearest step comes first, so that each word counts from the place where it is worth most.
+    # A turn after the word is one step nearer to it than a turn before.
     onward = backward = list(masks.items())
     factor = 1.0
     for _ in range(_REACH):
@@ -414,7 +430,7 @@ def _reach(
     scores: dict[Node, float],
     sums: _Sums,
 ) -> None:
-    """Add the words that come to each of ``places`` and are not known there yet, damped."""
+    """Add the damped weights of the words that reach ``places`` and are not known there yet."""
     for node, mask in places:
         if node not in known:
             known[node] = mask
@@ -424,13 +440,13 @@ def _reach(
             scores[node] += factor * sums[new]
 
 
-def _support(scores: dict[Node, float], words: list[_Weighed]) -> None:
+def _add_common(scores: dict[Node, float], words: list[_Weighed]) -> None:
     """Add words that do not spread, heaviest first."""
     words.sort(key=lambda pair: -pair[0])
     best = max(scores.values(), default=0.0)
     left = math.fsum(weight for weight, _ in words)
     for weight, nodes in words:
-        # Entries that have only the words left stay under the floor, or far from the first.
+        # Entries that have only the words left stay under the floor, or far behind.
         enough = len(nodes) > _ENOUGH and _count_from(left, scores) >= _ENOUGH
         if left >= _FLOOR * best and not enough:
             for node in nodes:
@@ -448,7 +464,7 @@ def _count_from(least: float, scores: dict[Node, float]) -> int:
 
 
 def _stems_of(query: str) -> dict[str, float]:
-    """The stems of a question, each with its part of a word: 1, but less for ``c#`` and ``c``."""
+    """The stems of a question, each with a factor: 1, but less for ``c#`` and ``c``."""
     weights = query_weights(query)
     words = [word for word in weights if word not in STOP_WORDS] or list(weights)
     whole = max(weights.values(), default=1)
@@ -466,7 +482,7 @@ def _length_factor(letters: int) -> float:
 
 
 def _factor(node: Node, named: set[Speaker]) -> float:
-    """What its length and its speaker leave of the score of an entry."""
+    """The factor by which length and speaker reduce the score of an entry."""
     if named and node.speaker is not None and node.speaker not in named:
         return _OTHERS * node.length_factor
     return node.length_factor

@@ -12,7 +12,8 @@ from ._vectors import BATCH, Vectors, batch_size
 
 __all__ = ["EmbeddingIndex"]
 
-# Cosine below which nothing is found: raising it finds fewer. It suits MiniLM.
+# Cosine below which nothing is found, from 0 to 1; raising it finds fewer. The best value depends
+# on the model, and 0.2 suits MiniLM.
 _MINIMUM: Final = 0.2
 
 
@@ -31,14 +32,14 @@ class EmbeddingIndex:
     embedder: 0.2 suits MiniLM, and some models give any two texts 0.7. A ``minimum`` out of its
     range and a ``batch`` below 1 are ignored with a warning.
 
-    A text that ``embed`` refuses by raising, or gives a vector that is not finite, is not found
-    until it is remembered again, and a ``RuntimeWarning`` names its key; the others are embedded.
-    Where nothing works, the question neither, ``prepare`` raises what ``embed`` raises; it raises
-    ``TypeError`` for what are not vectors, ``ValueError`` for too few, too many or several sizes.
-    What was to be embedded then waits for the next question, and the rest of the memory works.
+    A text is skipped if ``embed`` raises for it or returns a vector that is not finite: it is not
+    found until it is remembered again, and a ``RuntimeWarning`` names its key. If every text fails,
+    the question included, ``prepare`` raises the exception of ``embed``; it raises ``TypeError``
+    for results that are not vectors, ``ValueError`` for too few or too many of them or for several
+    sizes. Then the texts wait for the next question, and the rest of the memory works.
 
-    A search without ``prepare`` embeds what waits itself. After ``prepare`` it never does: an entry
-    that came in between is found by the next question.
+    A search without ``prepare`` embeds the waiting texts itself. After ``prepare`` it never does:
+    an entry that came in between is found by the next question.
 
     >>> from sentinel_memory import Memory
     >>> def embed(texts):  # how much of sea and of mountains, in place of a model
@@ -50,9 +51,9 @@ class EmbeddingIndex:
     ['loves the waves']
 
     Every question is compared with every entry: at 384 dimensions about 10 ms for 1,000 entries and
-    100 ms for 10,000. Each takes 3 KiB, or half of it where ``embed`` gives numbers of 32 bits
-    (NumPy, ``array``). That serves a few thousand. For more, an index over the
-    package ``usearch``, which looks at a few of them::
+    100 ms for 10,000. Each vector takes 3 KiB as 64-bit numbers, or half of it where ``embed``
+    returns 32-bit numbers (NumPy, ``array``). That serves a few thousand entries. For more, write
+    an index over the package ``usearch``, which compares a few of them::
 
         from usearch.index import Index
 
@@ -73,7 +74,7 @@ class EmbeddingIndex:
 
             def search(self, query):
                 found = self.vectors.search(self.embed([query])[0], 100)
-                near = {self.keys[int(one.key)]: 1 - float(one.distance) for one in found}
+                near = {self.keys[int(hit.key)]: 1 - float(hit.distance) for hit in found}
                 return {key: min(1.0, cosine) for key, cosine in near.items() if cosine > 0.2}
     """
 
@@ -106,11 +107,11 @@ class EmbeddingIndex:
         self._vectors.clear()
 
     def prepare(self, query: str, /) -> None:
-        """Embed what is new, and the question, whose vector the next search takes."""
+        """Embed new entries and the question, whose vector the next search uses."""
         self._vectors.prepare(query)
 
     def search(self, query: str, /) -> Mapping[str, float]:
-        """The cosine of each entry that is at least ``minimum`` and more than 0."""
+        """The cosine of each entry whose cosine is at least ``minimum`` and above 0."""
         return {
             key: min(1.0, cosine)
             for key, cosine in self._vectors.cosines(query)

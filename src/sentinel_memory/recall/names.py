@@ -55,7 +55,7 @@ class NameCard(_NameCard):
 
 
 class _Item(NamedTuple):
-    """What one entry contributed: its names, its uncapitalised words, and its age."""
+    """The contribution of one entry: its names, its words without a capital, and its age."""
 
     names: dict[str, Found]
     plain: frozenset[str]
@@ -138,7 +138,7 @@ class NameIndex:
         del self._items[key]
 
     def prepare(self, query: str, /) -> None:
-        """Let the base do, outside the memory's lock, what takes it long."""
+        """Call ``prepare`` of the base, if it has one, outside the memory's lock."""
         prepare = getattr(self._base, "prepare", None)
         if prepare is not None:
             prepare(query)
@@ -213,7 +213,7 @@ class NameIndex:
         )
         return NameCard(self._count(folded).name, len(keys), tuple(keys[:most]), together)
 
-    # What is a name
+    # Deciding which words are names
 
     def _read(self, entry: Entry) -> _Item:
         text = "\n".join(_texts_in(entry.data))
@@ -233,7 +233,7 @@ class NameIndex:
         return _Item(names, plain, (entry.updated_ms, self._added))
 
     def _is_name(self, name: str) -> bool:
-        """Whether the memory as a whole says that it is one."""
+        """Whether the entries together show that it is a name."""
         of_name = self._entries[name].values()
         strong = sum(found.strong for found in of_name)
         if " " in name:

@@ -1,4 +1,4 @@
-"""Indexes: what a memory asks of one, and the check of the answer."""
+"""The protocol of an index, and the check of its answers."""
 
 from __future__ import annotations
 
@@ -18,30 +18,31 @@ class RecallIndex(Protocol):
     A memory calls them under its lock, so they must not call the memory; one index serves one
     memory. A key is discarded before an entry is added under it again.
 
-    Two more methods are optional. ``prepare(query)`` is called before each search, before any lock
-    is taken and by several threads at once: here belongs all that takes long, such as asking an
-    embedder. Entries may come and go between it and the search. An exception of it reaches the
-    caller. ``clear()`` forgets every entry, whatever state an interruption (Ctrl-C) left behind; an
-    index without it has every key discarded instead.
+    One more method is optional. ``prepare(query)`` is called before each search, before any lock
+    is taken and by several threads at once: slow work belongs here, such as asking an embedder.
+    Entries may come and go between it and the search. An exception of it reaches the caller.
     """
 
     def add(self, entry: Entry, /) -> None:
         """Make ``entry`` findable.
 
         An index that raises refuses the entry: the call of the memory fails, and changes nothing.
-        If the entry would have replaced another one, that is given to the index again, and once
-        more before each question until the index takes it.
+        If it was to replace an entry, the memory adds the former entry again, at once and, if
+        refused, before each search.
         """
 
     def discard(self, key: str, /) -> None:
-        """Forget the entry of that key, if there is one; this must not raise."""
+        """Forget the entry of that key, if there is one; this must not raise.
+
+        It must also work after an ``add`` of the key that was refused or interrupted (Ctrl-C).
+        """
 
     def search(self, query: str, /) -> Mapping[str, float]:
-        """The relevance of each entry that has any, by key: above 0 and at most 1."""
+        """The relevance of each entry that is found, by key: above 0 and at most 1."""
 
 
 def checked_answer(answer: object, index: str) -> Mapping[str, object]:
-    """The answer to a question of an index of that name.
+    """The answer of the index of that name to a question, checked.
 
     Raises ``TypeError`` if it is not a mapping.
     """
@@ -54,7 +55,7 @@ def checked_answer(answer: object, index: str) -> Mapping[str, object]:
 
 
 def checked_relevance(value: object, key: str) -> float:
-    """The relevance that an index gave the entry of a key.
+    """The relevance that an index gave the entry of a key, checked.
 
     Raises ``ValueError`` if it is not a number in [0, 1].
     """

@@ -10,8 +10,8 @@ from .protocol import checked_answer, checked_relevance
 
 __all__ = ["best_of", "questions"]
 
-# The part that counts of a relevance for other words than those of the first question. Raising it
-# lets a guess at other words outrank the question itself.
+# The factor of a relevance for other questions than the first, from 0 to 1. Raising it lets a guess
+# at other words outrank the question itself.
 _OTHER_WORDS: Final = 0.7
 
 
@@ -27,16 +27,16 @@ def questions(query: object) -> tuple[str, ...]:
         return (str.__str__(query),)
     if isinstance(query, Sequence) and not isinstance(query, bytes | bytearray | memoryview):
         given = tuple(query)
-        if given and all(isinstance(one, str) for one in given):
-            return tuple(str.__str__(one) for one in given)
+        if given and all(isinstance(text, str) for text in given):
+            return tuple(str.__str__(text) for text in given)
     raise TypeError(f"query must be a str, or a sequence of at least one str, not {brief(query)}")
 
 
 def best_of(answers: Iterable[object]) -> Mapping[str, object]:
     """The answers of an index to several questions as one.
 
-    The relevance of an entry is the best it has: in full for the first question, 0.7 of it for
-    others. A single answer stays what it is.
+    The relevance of an entry is the best of its relevances: in full for the first question, 0.7 of
+    it for the others. A single answer is returned as it is.
 
     >>> best_of([{"a": 0.5}, {"a": 1.0, "b": 0.5}])
     {'a': 0.7, 'b': 0.35}

@@ -1,4 +1,4 @@
-"""The default index: entries that have the words of a question."""
+"""The default index: it finds entries that have words of the question."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ __all__ = ["WordIndex", "entry_text"]
 
 
 class _Member:
-    """One entry: its key, empty once it is gone, and the lists of its words."""
+    """One entry: its key, empty once it is removed, and the posting lists of its words."""
 
     __slots__ = ("key", "lists")
 
@@ -44,8 +44,8 @@ class WordIndex:
 
     def clear(self) -> None:
         """Forget every entry."""
-        # The members are the truth. An exception (Ctrl-C) can leave the lists half made; then they
-        # are made again from the members, before they are used.
+        # An exception (Ctrl-C) can leave the lists half made, never the members; then the lists are
+        # made again from the members, before they are used.
         self._members: dict[str, _Member] = {}
         self._postings: Postings[str, _Member] = Postings()
         self._half_made = False
@@ -55,7 +55,7 @@ class WordIndex:
         self.discard(entry.key)
         words = stored_words(entry_text(entry))
         self._half_made = True
-        member = _Member(entry.key, self._postings.of(words))
+        member = _Member(entry.key, self._postings.get_or_make(words))
         self._members[entry.key] = member
         for posting in member.lists:
             posting.members.append(member)
@@ -70,8 +70,9 @@ class WordIndex:
         self._half_made = True
         member = self._members.pop(key)
         member.key = ""
-        self._postings.lose(member.lists)
-        member.lists = ()  # lists that others share keep the member, which must lead to no word
+        self._postings.note_removed(member.lists)
+        # Posting lists may still have the dead member, which must not keep the words alive.
+        member.lists = ()
         self._half_made = False
 
     def search(self, query: str, /) -> Mapping[str, float]:
@@ -79,19 +80,19 @@ class WordIndex:
         if self._half_made:
             self._repair()
         weights = query_weights(query)
-        whole = sum(weights.values())
+        total = sum(weights.values())
         hits: dict[_Member, int] = {}
         for word, weight in weights.items():
             if word in self._postings:
                 for member in self._postings[word].members:
                     hits[member] = hits.get(member, 0) + weight
-        return {member.key: weight / whole for member, weight in hits.items() if member.key}
+        return {member.key: weight / total for member, weight in hits.items() if member.key}
 
     def _repair(self) -> None:
         """Make the lists again from the members."""
         postings: Postings[str, _Member] = Postings()
         for member in self._members.values():
-            lists = postings.of([posting.label for posting in member.lists])
+            lists = postings.get_or_make([posting.label for posting in member.lists])
             for posting in lists:
                 posting.members.append(member)
             member.lists = lists
@@ -100,5 +101,5 @@ class WordIndex:
 
 
 def entry_text(entry: Entry) -> str:
-    """Everything in an entry that has words: its key, strings, numbers and mapping keys."""
+    """The text of an entry whose words are found: its key, strings, numbers and mapping keys."""
     return "\n".join((entry.key, *strings_in(entry.data)))

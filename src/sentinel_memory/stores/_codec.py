@@ -26,9 +26,10 @@ MAX_LEVELS: Final = 200
 """The most levels of lists and objects in a document; the document itself is the first."""
 
 REJECTED_LEVELS: Final = 8
-"""What the section ``rejected`` may nest beyond that.
+"""The further levels that the section ``rejected`` may nest.
 
-What a memory rejects moves there, a few levels down. It must stay writable.
+A rejected item moves there from elsewhere in the document, a few levels down, and must stay
+writable.
 """
 
 _TOO_DEEP: Final = f"the document nests more than {MAX_LEVELS} levels of lists and objects"
@@ -41,26 +42,28 @@ _STEPS: Final = bytes.maketrans(b"[]", b"\x01\xff")  # up and down, read as sign
 _PEELED: Final = 4
 """Levels that are counted by taking pairs of brackets away, one pass over all of them for each.
 
-Nearly all documents are done after that. What is left costs some 30 ns a bracket, however deep:
-more passes make usual documents no cheaper and deep ones dearer. Tried: 0 to 16.
+Few documents nest deeper. The other brackets cost some 30 ns each, however deep they are: more
+passes make usual documents no cheaper and deep ones dearer. Tried: 0 to 16.
 """
 
 _CONTAINERS: Final = (dict, list, tuple)
 _MANY: Final = 1_000
-"""Lists and objects on one level from which on each is looked at once only; raised, a small state
-that contains itself takes longer to refuse."""
+"""Lists and objects on one level above which duplicates (the same object) are dropped; raised, a
+small state that contains itself takes longer to refuse."""
 
 _DIGEST: Final = "digest"
 _LAST_MEMBER: Final = re.compile(rb', ?"([^"]{0,99})": ?"([0-9a-f]{64})"\}\n?\Z')
 _LONGEST_LAST_MEMBER: Final = 200  # bytes, more than the pattern can match
+_LONGEST_DIGEST: Final = 80  # characters; a digest has 64, and damage may have added a few
+_LEAST_HEX_DIGITS: Final = 48  # of the 64 of a digest, when damage changed the others
 _HEX_DIGITS: Final = frozenset("0123456789abcdefABCDEF")
 
 
 def to_file(state: State) -> bytes:
-    """The bytes of a file that holds ``state``: those of ``to_bytes``, with a digest at the end.
+    """The bytes of a file that holds ``state``: ``to_bytes(state)`` with a digest at the end.
 
-    The digest of another file, in a state that somebody read with ``json.loads``, is left out; a
-    ``ValueError`` for a member of that name that is none.
+    A digest in ``state`` itself, which a program may have read with ``json.loads``, is left out.
+    ``ValueError`` for a member of that name that is not a digest.
     """
     if isinstance(state, dict) and _DIGEST in state:
         if not _may_be_digest(state[_DIGEST]):
@@ -103,8 +106,8 @@ def check_levels(state: State) -> None:
 def to_bytes(state: State) -> bytes:
     """``state`` as one line of JSON in UTF-8.
 
-    A ``TypeError`` or ``ValueError`` for what would not come back: not JSON data, ``nan``, too
-    many levels. Mapping keys are taken for strings, as the type of a state says.
+    Raises ``TypeError`` or ``ValueError`` for a state that could not be read back: not JSON data,
+    ``nan``, too many levels. Mapping keys are assumed to be strings, as the type of a state says.
     """
     if not isinstance(state, dict):
         raise TypeError(f"state must be a dict, not {type(state).__name__}")
@@ -121,7 +124,7 @@ def to_bytes(state: State) -> bytes:
 
 
 def from_bytes(data: bytes, path: str) -> State:
-    """The document in ``data``; a ``DamagedStoreError`` naming ``path`` if it is none."""
+    """The document in ``data``; a ``DamagedStoreError`` naming ``path`` if there is none in it."""
     try:
         state = _parse(data)
     except UnicodeDecodeError as error:
@@ -146,7 +149,7 @@ def _parse(data: bytes) -> Any:
         raise ValueError("it is UTF-16 or UTF-32, not UTF-8")
     text = data.removeprefix(_BOM).decode()
     levels = _levels_of_text(data)
-    # Before the parser sees it: not every interpreter guards its own stack there.
+    # Checked before parsing: not every interpreter guards its own stack in the parser.
     if levels > MAX_LEVELS + REJECTED_LEVELS:
         raise ValueError(_TOO_DEEP)
     # A RecursionError means that the caller's stack is nearly used up; the file is fine.
@@ -167,11 +170,11 @@ def _digest(data: bytes | memoryview) -> bytes:
 
 
 def _may_be_digest(value: Any) -> bool:
-    """Whether ``value`` is a digest, or one that a few bytes of damage went through."""
+    """Whether ``value`` is a digest, or a digest with a few damaged characters."""
     return (
         isinstance(value, str)
-        and len(value) <= 80
-        and sum(map(_HEX_DIGITS.__contains__, value)) >= 48
+        and len(value) <= _LONGEST_DIGEST
+        and sum(map(_HEX_DIGITS.__contains__, value)) >= _LEAST_HEX_DIGITS
     )
 
 
@@ -184,6 +187,7 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _finite(number: str) -> float:
+    """A number of JSON text; ``ValueError`` for an infinite one, and for ``NaN`` and the like."""
     value = float(number)
     if value - value != 0:  # infinite or nan; cheaper than a call
         raise ValueError(f"it has a number that is not finite: {number:.40}")
@@ -197,9 +201,9 @@ def _syntax_problem(error: json.JSONDecodeError) -> str:
 
 
 def _levels_of_text(data: bytes) -> int:
-    """How many levels JSON text nests, without parsing it.
+    """The number of levels that JSON text nests, found without parsing it.
 
-    A few too many, at most, for text whose brackets do not pair up. Takes linear time, and nearly
+    At most a few too many for text whose brackets do not pair up. Takes linear time, and nearly
     all of it runs at the speed of ``bytes`` methods.
     """
     if b"\\" in data:  # after this, every quote begins or ends a string

@@ -1,4 +1,4 @@
-"""A SQLite file of memories: how it is made, opened with care and laid out, and its errors.
+"""A SQLite file of memories: making it, opening it with care, its layout and its errors.
 
 **Layout.** ``memories`` has a row for each document: its name, its token, how many entries it has
 and the hash of the rest; ``rests`` and ``entries`` have the texts. Every row has a checksum, since
@@ -6,11 +6,11 @@ SQLite itself does not notice a byte that was flipped in a value.
 
 **Where text is.** When a B-tree is balanced, SQLite moves rows between pages and leaves copies of
 them in the unused parts of pages, where ``secure_delete`` does not find them. So no text may be in
-a B-tree page. What of a row does not fit there is on overflow pages of its own, which are never
-moved and are wiped when the row goes. By the rule for table leaves of the file format, a record of
-P bytes on pages of 512 leaves K = 39 + (P - 39) % 508 bytes in the B-tree if K <= 477, and else 39.
-So texts end in spaces until K is well above 477, and before each one stand 39 zeros. Keys are kept
-as hashes.
+a B-tree page. The part of a row that does not fit there is on overflow pages of its own, which are
+never moved and are wiped when the row is deleted. By the rule for table leaves of the file format,
+a record of P bytes on pages of 512 leaves K = 39 + (P - 39) % 508 bytes in the B-tree if K <= 477,
+and else 39. So texts end in spaces until K is well above 477, and before each one stand 39 zeros.
+Keys are kept as hashes.
 """
 
 from __future__ import annotations
@@ -41,15 +41,15 @@ __all__ = [
     "deadline",
     "first_bytes",
     "identity_of",
-    "leave",
+    "keep_inherited",
     "log_size",
     "make_database",
-    "meaning_of",
     "open_database",
     "opening",
     "padded",
     "patiently",
     "pause_until",
+    "translated_error",
     "truncate_log",
     "wait_until",
 ]
@@ -63,8 +63,8 @@ _FORMAT: Final = 1
 _PAGE: Final = 512
 _LEAST_LOCAL: Final = 39
 _STEP: Final = _PAGE - 4
-_BEST: Final = 473  # in the middle of 439 to 507, so that the estimate may be off by 34
-_RECORD: Final = 24  # bytes of a record beside its text and its zeros: 5 to 40
+_TARGET: Final = 473  # of (P - 39) % 508, so that K is 512 > 477; 439 to 507 all work
+_RECORD: Final = 24  # estimated bytes of a record beside its text and zeros; really 5 to 40
 ZEROS: Final = bytes(_LEAST_LOCAL)
 _TABLES: Final = (
     "CREATE TABLE memories (id INTEGER PRIMARY KEY AUTOINCREMENT, name TEXT NOT NULL UNIQUE,"
@@ -80,47 +80,53 @@ _TABLES: Final = (
 _SAFE_IN_ADDRESS: Final = frozenset(
     b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789/._-~"
 )
-_BUSY: Final = (5, 6)
-_DAMAGED: Final = (11, 26)
+# Result codes of SQLite; ``sqlite3`` has them by name, but is not imported before it is needed.
+_SQLITE_ERROR: Final = 1
+_SQLITE_BUSY, _SQLITE_LOCKED = 5, 6
+_SQLITE_CORRUPT, _SQLITE_NOTADB = 11, 26
+_SQLITE_PERM, _SQLITE_READONLY, _SQLITE_IOERR, _SQLITE_FULL, _SQLITE_CANTOPEN = 3, 8, 10, 13, 14
+_PRIMARY: Final = 0xFF  # the bits of an extended code that are its primary one
+_BUSY: Final = (_SQLITE_BUSY, _SQLITE_LOCKED)
+_DAMAGED: Final = (_SQLITE_CORRUPT, _SQLITE_NOTADB)
 _SYSTEM_ERRORS: Final = {
-    3: errno.EACCES,
-    8: errno.EROFS,
-    10: errno.EIO,
-    13: errno.ENOSPC,
-    14: errno.EACCES,
+    _SQLITE_PERM: errno.EACCES,
+    _SQLITE_READONLY: errno.EROFS,
+    _SQLITE_IOERR: errno.EIO,
+    _SQLITE_FULL: errno.ENOSPC,
+    _SQLITE_CANTOPEN: errno.EACCES,
 }
 
 opening: Final = threading.RLock()
-"""Held while a file is opened as a database, or looked at otherwise.
+"""Held while a file is opened, as a database or to read its first bytes.
 
-To close a file, however opened, gives up all locks of the process on it, those of a connection
-too. So a file that has one is never opened in any other way.
+Closing a file, however opened, gives up all locks of the process on it, also the locks of a
+connection. So a file that has a connection is never opened in any other way.
 """
 
 _open: Final[dict[int, Identity]] = {}
-"""The file of each open connection, by the ``id`` of that."""
+"""The file of each open connection, by the ``id`` of the connection."""
 
-_left: Final[dict[Identity, Connection]] = {}
+_inherited: Final[dict[Identity, Connection]] = {}
 """Connections of a parent that forked while they were in use: never used here, never closed."""
 
 
 def checksum(*parts: object) -> int:
     """A checksum of the parts of a row, which finds bytes that were flipped."""
-    sum = 0
+    found = 0
     for part in parts:
-        # The type as well: in a damaged file, a value may have become one of another type.
-        sum = crc32(part if type(part) is bytes else repr(part).encode(), sum)
-    return sum
+        # ``repr`` shows the type as well: damage may have turned a value into one of another type.
+        found = crc32(part if type(part) is bytes else repr(part).encode(), found)
+    return found
 
 
 def padded(text: str) -> str:
-    """JSON text with so many spaces that all of it goes to overflow pages."""
+    """JSON text, padded with spaces so that all of it goes to overflow pages."""
     local = _RECORD + len(ZEROS) + len(text.encode()) - _LEAST_LOCAL
-    return text + " " * ((_BEST - local) % _STEP)
+    return text + " " * ((_TARGET - local) % _STEP)
 
 
 def first_bytes(target: str) -> bytes:
-    """The first bytes of the file, enough to tell a database; none if there is no file."""
+    """The first bytes of the file, enough to recognise a database; empty if there is no file."""
     with opening:
         identity = identity_of(target)
         if identity is not None and identity in list(_open.values()):
@@ -163,12 +169,12 @@ def make_database(target: str) -> None:
     while True:
         try:
             with _files.new_file(
-                target, bytes(data), None, made=lambda _: None, marker=None
+                target, bytes(data), None, when_created=lambda _: None, marker=None
             ) as temp:
                 _files.replace(temp, target, new=True)
-        except FileExistsError:  # somebody was faster
+        except FileExistsError:  # another writer was faster
             return
-        except FileNotFoundError:  # somebody swept it away
+        except FileNotFoundError:  # another writer swept the temp file away
             if not os.path.isdir(folder):
                 raise
             continue
@@ -177,7 +183,7 @@ def make_database(target: str) -> None:
 
 
 def open_database(target: str, path: str, timeout: float) -> Connection | None:
-    """A connection to the database at ``target``, found to be whole; ``None`` without a file.
+    """A checked connection to the database at ``target``; ``None`` if there is no file.
 
     Raises ``DamagedStoreError``, with the file untouched.
     """
@@ -193,7 +199,7 @@ def open_database(target: str, path: str, timeout: float) -> Connection | None:
         if not stat.S_ISREG(status.st_mode):
             raise OSError(errno.EINVAL, "not a regular file", path)
         refuse_foreign(status, target)
-        if (status.st_dev, status.st_ino) in _left:
+        if (status.st_dev, status.st_ino) in _inherited:
             raise RuntimeError(
                 f"{path}: this process was forked while its parent was in an exclusive block of"
                 " this file, and SQLite would take the locks of the parent for its own; fork"
@@ -203,7 +209,8 @@ def open_database(target: str, path: str, timeout: float) -> Connection | None:
             short = f"cut short: it has {status.st_size} bytes" if status.st_size else "empty"
             raise DamagedStoreError(f"it is {short}", path=path)
         if log_size(target):
-            # The last connection moves the log into the file when it is closed; not this one.
+            # A connection for writing would move the log into the file when it is closed, also into
+            # a damaged one; this one only reads.
             with closing(_connection(target, "ro")) as db:
                 _check(db, path, timeout)
         db = _connection(target, "rw")
@@ -231,11 +238,11 @@ def close(db: Connection) -> None:
         _open.pop(id(db), None)
 
 
-def leave(db: Connection) -> None:
-    """Keep, in a forked child, a connection of the parent, and open its file no more."""
+def keep_inherited(db: Connection) -> None:
+    """Keep, in a forked child, a connection of the parent; its file is not opened any more."""
     identity = _open.pop(id(db), None)
     if identity is not None:
-        _left[identity] = db
+        _inherited[identity] = db
 
 
 def log_size(target: str) -> int:
@@ -247,15 +254,15 @@ def log_size(target: str) -> int:
 
 
 def truncate_log(db: Connection, seconds: float) -> bool:
-    """Move the log into the file and empty it; whether no reader kept that from being done."""
+    """Move the log into the file and empty it; false if a reader prevented it for ``seconds``."""
     import sqlite3
 
     end = time.monotonic() + seconds
     while True:
         try:
             busy = db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0]
-        except sqlite3.OperationalError:  # the save was done none the less; it stays to be done
-            busy = 1
+        except sqlite3.OperationalError:
+            busy = 1  # the save is done all the same; the log is truncated later
         if not busy:
             return True
         if time.monotonic() >= end:
@@ -264,12 +271,12 @@ def truncate_log(db: Connection, seconds: float) -> bool:
 
 
 def _pause() -> None:
-    """Sleep for 1 to 5 ms: shorter costs work, longer makes waiting writers unlucky."""
+    """Sleep for 1 to 5 ms at random: shorter pauses cost CPU, longer ones let writers starve."""
     time.sleep(0.001 + time.perf_counter_ns() % 997 / 997 * 0.004)
 
 
 def patiently(call: Callable[[], _T], path: str, timeout: float) -> _T:
-    """The result of ``call``, tried until no other writer is in its way.
+    """The result of ``call``, repeated while another writer keeps the file busy.
 
     SQLite's own waiting takes ever longer pauses, with which some of many writers starve.
     """
@@ -280,18 +287,18 @@ def patiently(call: Callable[[], _T], path: str, timeout: float) -> _T:
         try:
             return call()
         except sqlite3.OperationalError as error:
-            if error.sqlite_errorcode & 0xFF not in _BUSY:
+            if error.sqlite_errorcode & _PRIMARY not in _BUSY:
                 raise
         wait_until(end, path, timeout)
 
 
 def deadline(timeout: float) -> float:
-    """The moment at which waiting is to end."""
+    """The moment, by the monotonic clock, at which a wait of ``timeout`` seconds ends."""
     return time.monotonic() + timeout
 
 
 def pause_until(end: float) -> bool:
-    """A short pause; ``False``, without one, once it is over."""
+    """A short pause; ``False``, without a pause, once ``end`` has passed."""
     if time.monotonic() >= end:
         return False
     _pause()
@@ -299,28 +306,29 @@ def pause_until(end: float) -> bool:
 
 
 def wait_until(end: float, path: str, timeout: float) -> None:
-    """A short pause, or a ``TimeoutError`` once it is over."""
+    """A short pause, or a ``TimeoutError`` once ``end`` has passed."""
     if not pause_until(end):
         raise TimeoutError(
             errno.ETIMEDOUT, f"another writer was not done with it within {timeout:g} s", path
         )
 
 
-def meaning_of(error: BaseException, path: str) -> Exception | None:
+def translated_error(error: BaseException, path: str) -> Exception | None:
     """An error of SQLite as other stores raise it, naming ``path``; ``None`` for any other."""
     import sqlite3
 
-    if isinstance(error, UnicodeDecodeError):  # of a message about a damaged name
+    if isinstance(error, UnicodeDecodeError):  # raised while SQLite reports a damaged name
         return DamagedStoreError("names in it are damaged", path=path)
     code = getattr(error, "sqlite_errorcode", None)
     if not isinstance(error, sqlite3.Error) or code is None:
         return None
-    if code & 0xFF in _DAMAGED:
+    code &= _PRIMARY
+    if code in _DAMAGED:
         return DamagedStoreError(f"SQLite says: {error}", path=path)
-    if code & 0xFF in _BUSY:
+    if code in _BUSY:
         return TimeoutError(errno.ETIMEDOUT, str(error), path)
-    if code & 0xFF in _SYSTEM_ERRORS:
-        return OSError(_SYSTEM_ERRORS[code & 0xFF], str(error), path)
+    if code in _SYSTEM_ERRORS:
+        return OSError(_SYSTEM_ERRORS[code], str(error), path)
     return None
 
 
@@ -345,7 +353,7 @@ def _value(db: Connection, sql: str) -> Any:
 
 
 def _check(db: Connection, path: str, timeout: float) -> None:
-    """Refuse a file that is not a whole database of ours."""
+    """Raise ``DamagedStoreError`` for a file that is not a whole database of memories."""
     import sqlite3
 
     def read() -> tuple[Any, Any, list[Any], list[Any]]:
@@ -362,16 +370,16 @@ def _check(db: Connection, path: str, timeout: float) -> None:
                 db.execute("ROLLBACK")
 
     try:
-        application, format, found, problems = patiently(read, path, timeout)
+        application, version, tables, problems = patiently(read, path, timeout)
     except sqlite3.OperationalError as error:
-        if error.sqlite_errorcode & 0xFF != 1:
+        if error.sqlite_errorcode & _PRIMARY != _SQLITE_ERROR:
             raise
         raise DamagedStoreError(f"SQLite says: {error}", path=path) from None
     if problems != [(b"ok",)]:
         raise DamagedStoreError("SQLite finds it malformed", path=path)
     if application != _APPLICATION:
         raise DamagedStoreError("it is a database, but not one of memories", path=path)
-    if format != _FORMAT:
-        raise DamagedStoreError(f"its format is {format}, and must be {_FORMAT}", path=path)
-    if not {(statement.encode(),) for statement in _TABLES} <= set(found):
+    if version != _FORMAT:
+        raise DamagedStoreError(f"its format is {version}, and must be {_FORMAT}", path=path)
+    if not {(statement.encode(),) for statement in _TABLES} <= set(tables):
         raise DamagedStoreError("its tables are not those of memories", path=path)

@@ -1,6 +1,6 @@
-"""What the operating system does for ``JsonFileStore``: links, folders, replacing a file.
+"""File-system operations of ``JsonFileStore``: links, folders, replacing a file.
 
-Whose files they are and who may do what with them is in ``_rights``, locks are in ``_locks``. The
+Owners and rights of files are in ``_rights``, locks are in ``_locks``. The
 Windows parts follow its documentation and are best effort: no test runs on Windows.
 """
 
@@ -20,7 +20,7 @@ from ._rights import (
     NOT_SUPPORTED,
     Rights,
     give_rights,
-    private,
+    make_private,
     refuse_foreign,
     rights_of,
 )
@@ -46,10 +46,10 @@ SAFE: Final = getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
 NO_LINK: Final = getattr(os, "O_NOFOLLOW", 0)
 NO_WAIT: Final = getattr(os, "O_NONBLOCK", 0)  # opening a named pipe must not wait for a writer
 _O_DIRECTORY: Final = getattr(os, "O_DIRECTORY", 0)
-_TOKEN_BYTES: Final = 8
+_TOKEN_BYTES: Final = 8  # bytes, two hexadecimal digits each, in the name of a temp file
 _NO_FOLDER_SYNC_HERE: Final = NOT_SUPPORTED | {errno.EINVAL}
 _NO_HARD_LINKS_HERE: Final = NOT_SUPPORTED | {errno.EPERM, errno.EACCES, errno.EMLINK}
-_SHARING_VIOLATIONS: Final = (5, 32)
+_SHARING_VIOLATIONS: Final = (5, 32)  # ERROR_ACCESS_DENIED, ERROR_SHARING_VIOLATION of Windows
 _PAUSES: Final = (0.01, 0.02, 0.05, 0.1, 0.2, 0.4)  # seconds, between tries to replace a file
 _SETTLED: Final = 2_000_000_000
 """Nanoseconds after which the times of a file tell whether it changed; before, a second change may
@@ -62,7 +62,7 @@ class TooLongError(Exception):
 
 
 class Found(NamedTuple):
-    """A file as it was found; its rights if it was read to be replaced."""
+    """The content and status of a file, and its rights if it was read to be replaced."""
 
     data: bytes
     status: os.stat_result
@@ -70,9 +70,9 @@ class Found(NamedTuple):
 
 
 def read(path: str, *, to_replace: bool = False, most: int | None = None) -> Found | None:
-    """The file at ``path``, which is not a link, or ``None`` if there is none.
+    """The content of the file at ``path``, which is not a link; ``None`` if there is none.
 
-    ``to_replace`` and the errors are those of ``open_file``. ``TooLongError`` for a file of more
+    ``to_replace`` and errors are as for ``open_file``. ``TooLongError`` for a file of more
     than ``most`` bytes, which is not read.
     """
     fd = open_file(path, to_replace=to_replace)
@@ -86,7 +86,7 @@ def read(path: str, *, to_replace: bool = False, most: int | None = None) -> Fou
         while chunk := os.read(fd, max(status.st_size, 4096)):
             chunks.append(chunk)
             size += len(chunk)
-            if most is not None and size > most:  # it grows meanwhile
+            if most is not None and size > most:  # the file grew meanwhile
                 raise TooLongError(size)
         rights = rights_of(fd) if to_replace else None
         return Found(b"".join(chunks), status, rights)
@@ -124,7 +124,7 @@ def open_file(path: str, *, to_replace: bool = False) -> int | None:
 
 
 def settled(status: os.stat_result) -> tuple[int, ...] | None:
-    """Numbers that change with the file of ``status``, ``None`` while it is too young to tell."""
+    """The identity of a file: numbers that change with it; ``None`` if it is too young to tell."""
     newest = max(status.st_mtime_ns, status.st_ctime_ns)
     if time.time_ns() - newest < _SETTLED:
         return None
@@ -210,17 +210,17 @@ def _is_temp(name: str, start: str) -> bool:
 def new_file(
     target: str,
     data: bytes,
-    like: Rights | None,
+    rights: Rights | None,
     *,
-    made: Callable[[str], object],
+    when_created: Callable[[str], object],
     marker: int | None,
 ) -> Iterator[str]:
     """A new file beside ``target`` with ``data``, flushed to disk; yields its path.
 
-    ``made`` is called with the path while the file is still empty. At the end of the block that
-    name is gone, also if the file has another one by then; until it is, there is a byte in the
-    open file ``marker``. The rights of the file are, as far as possible, those of ``like``; only
-    its owner can read it if there is none.
+    ``when_created`` is called with the path while the file is still empty. At the end of the block
+    the temp name is removed, even if the file was renamed or linked; until then, there is a byte in
+    the open file ``marker``. The file gets ``rights`` as far as possible; with ``None``, only its
+    owner can read it.
     """
     temp = beside(target, f"{os.urandom(_TOKEN_BYTES).hex()}.tmp")
     if marker is not None:
@@ -233,13 +233,13 @@ def new_file(
             ours = False
             raise
         try:
-            private(fd)
-            made(temp)
+            make_private(fd)
+            when_created(temp)
             rest = memoryview(data)
             while rest:
                 rest = rest[os.write(fd, rest) :]
-            if like is not None:
-                give_rights(fd, like)
+            if rights is not None:
+                give_rights(fd, rights)
             os.fsync(fd)
         finally:
             os.close(fd)
@@ -248,7 +248,7 @@ def new_file(
         if ours:
             ours = not _removed(temp)
         if marker is not None and not ours:
-            with suppress(OSError):  # then the next save lists the folder, nothing worse
+            with suppress(OSError):  # then the next save lists the folder, no more
                 os.ftruncate(marker, 0)
 
 
@@ -263,7 +263,7 @@ def _removed(path: str) -> bool:
 
 
 def _linked(temp: str, target: str) -> bool:
-    """Whether there are hard links here; if so, the file at ``temp`` has the name ``target``."""
+    """Give the file at ``temp`` a second name ``target``; ``False`` if there are no hard links."""
     try:
         os.link(temp, target)
     except FileExistsError:
@@ -278,10 +278,10 @@ def _linked(temp: str, target: str) -> bool:
 
 
 def replace(temp: str, target: str, *, new: bool = False) -> None:
-    """Give the file ``temp`` the name ``target``: it is the old file or the new one, whole.
+    """Give the file ``temp`` the name ``target``, which is the old or the new file at any moment.
 
-    ``new`` is a target that must not exist: ``FileExistsError`` if it does, where the file system
-    can tell; ``temp`` has both names then.
+    With ``new`` the target must not exist: ``FileExistsError`` if it does, where the file system
+    can tell. Then the file keeps the name ``temp``, too.
     """
     if new and hasattr(os, "link") and _linked(temp, target):
         return

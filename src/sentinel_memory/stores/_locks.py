@@ -19,10 +19,10 @@ from ._rights import NOT_SUPPORTED
 
 __all__ = [
     "POLL",
-    "available",
     "close_inherited",
     "drop",
     "drop_all",
+    "flock_available",
     "lock_fds",
     "locked_in_time",
     "open_noted",
@@ -35,22 +35,22 @@ try:
 except ImportError:  # Windows, and platforms without locks
     fcntl = None  # type: ignore[assignment]
 
-POLL: Final = 0.005  # seconds between looks at what nothing wakes one up for
+POLL: Final = 0.005  # seconds between tries; a smaller one wakes sooner and costs CPU
 
 lock_fds: Final[set[int]] = set()
 """Open files with a lock. A forked child must close them: open there too, they stay locked."""
 
 opening: Final = threading.RLock()
-"""Held while one of them is opened and noted, and by a fork, so that the note is complete."""
+"""Held while a file is opened and added to ``lock_fds``, and by a fork, so that none is missed."""
 
 
-def available() -> bool:
+def flock_available() -> bool:
     """Whether the platform has locks that keep writers out and let readers pass."""
     return fcntl is not None
 
 
 def open_noted(path: str, flags: int) -> int:
-    """Open a file, made for its owner only, that is to be locked."""
+    """Open a file for locking, note it in ``lock_fds``; a new file is for its owner only."""
     with opening:
         fd = os.open(path, flags, 0o600)
         lock_fds.add(fd)
@@ -71,7 +71,7 @@ def drop(fd: int) -> None:
 
 
 def drop_all(fds: Iterable[int]) -> OSError | None:
-    """Do that to several files, whatever happens to some of them; the first error."""
+    """Drop several locked files, going on after errors; return the first error."""
     first = None
     for fd in fds:
         try:
@@ -110,8 +110,9 @@ def locked_in_time(fd: int, left: Callable[[], float]) -> bool:
 def _locked_by_thread(fd: int, seconds: float) -> bool:
     """Lock an open file in a thread, so that the system wakes the writers in their order.
 
-    A call that waits for a lock has no time limit, and who only looks now and then comes too late
-    again and again. A thread that nobody waits for any more closes the file when it has the lock.
+    A call that waits for a lock has no time limit, and a writer that only tries now and then comes
+    too late again and again. After the time limit the thread goes on waiting, and closes the file
+    when it gets the lock, which is so held for an instant.
     """
     outcome: list[OSError] = []
     done = threading.Lock()

@@ -10,7 +10,7 @@ from ._rights import refuse_planted_link
 
 __all__ = ["absolute", "beside", "resolve"]
 
-_MAX_LINKS: Final = 40
+_MAX_LINKS: Final = 40  # symbolic links followed, as by Linux; then ELOOP
 _MAX_STEM: Final = 100  # bytes; a name may have 255, on some encrypted file systems 143
 
 
@@ -50,7 +50,7 @@ def _with_home(text: str) -> str:
 
 
 def _has_home() -> bool:
-    """Whether the variable is not an empty one, which would be taken for the root folder."""
+    """Whether $HOME is not empty: an empty one would be taken for the root folder."""
     return os.name != "posix" or os.environ.get("HOME") != ""
 
 
@@ -63,7 +63,7 @@ def resolve(path: str) -> str:
     a circle.
     """
     if os.name != "posix":
-        return _without_last_link(path)
+        return _follow_last_link(path)
     real, rest, links = "/", [part for part in reversed(path.split("/")) if part], 0
     while rest:
         name = rest.pop()
@@ -94,7 +94,8 @@ def _link_at(path: str) -> str | None:
         raise
 
 
-def _without_last_link(path: str) -> str:
+def _follow_last_link(path: str) -> str:
+    """The path with a link at its end followed; links in its folders are left to the system."""
     real = path
     for _ in range(_MAX_LINKS):
         link = _link_at(real)

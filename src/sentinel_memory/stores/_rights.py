@@ -1,8 +1,7 @@
-"""Who may do what with a file, and whose files are used at all.
+"""The rights of files, and which owners' files are trusted.
 
-Who may have put a file there decides whether it is used. In a folder that everybody may write in,
-only files of the caller are, and no links; in any other folder its owner and its group vouch for
-what is in it.
+In a folder that everybody may write in, only files of the caller are used, and no links, since
+anybody may have put them there. In any other folder its owner and its group vouch for its files.
 
 A file that takes the place of another gets its rights: owner, group, mode, access-control list
 (of the POSIX kind, which Linux keeps in an extended attribute). Set-id bits are never taken over:
@@ -22,8 +21,8 @@ __all__ = [
     "NOT_SUPPORTED",
     "Rights",
     "give_rights",
+    "make_private",
     "may_change",
-    "private",
     "refuse_foreign",
     "refuse_planted_link",
     "rights_of",
@@ -35,13 +34,13 @@ NOT_SUPPORTED: Final = frozenset(
     if hasattr(errno, name)
 )
 _ACL: Final = "system.posix_acl_access"
-_ACL_GROUP, _ACL_MASK = 0x04, 0x10
+_ACL_GROUP, _ACL_MASK = 0x04, 0x10  # ACL_GROUP_OBJ and ACL_MASK of acl(5)
 _NO_ACL: Final = NOT_SUPPORTED | {getattr(errno, "ENODATA", errno.ENOSYS)}
 _ACL_REFUSED: Final = NOT_SUPPORTED | {errno.EPERM, errno.EINVAL}
 
 
 class Rights(NamedTuple):
-    """Who may do what with a file: owner, group, mode without set-id bits, access-control list."""
+    """The rights of a file: owner, group, mode without set-id bits, access-control list."""
 
     user: int
     group: int
@@ -52,7 +51,8 @@ class Rights(NamedTuple):
 def refuse_planted_link(path: str, folder: str, *, last: bool) -> None:
     """Refuse the link at ``path`` if everybody may write in its folder.
 
-    One on the way to the file, not the ``last``, is refused only if somebody else put it there.
+    A link to a folder on the way to the file (not ``last``) is refused only if another user made
+    it.
     """
     if os.stat(folder).st_mode & stat.S_IWOTH and (last or _is_foreign(os.lstat(path))):
         raise PermissionError(
@@ -78,7 +78,7 @@ def refuse_foreign(status: os.stat_result, path: str) -> None:
         )
 
 
-def private(fd: int) -> None:
+def make_private(fd: int) -> None:
     """Give a file just made the mode 600, whatever the umask is."""
     if stat.S_IMODE(os.fstat(fd).st_mode) != 0o600 and hasattr(os, "fchmod"):
         os.fchmod(fd, 0o600)
@@ -93,20 +93,22 @@ def rights_of(fd: int) -> Rights:
 def give_rights(fd: int, like: Rights) -> None:
     """Give the open file ``fd`` the rights ``like``.
 
-    Owner, group and access-control list are kept where the system lets one. Where it does not,
-    nobody gets more than the file gave before: a group that takes the place of another, no more
-    than all others had.
+    Owner, group and access-control list are kept where the system allows it. Where it does not,
+    nobody gets more rights than before: if the group cannot be kept, the new group gets only the
+    rights that both the old group and all others had.
     """
     group_kept = _give_owner(fd, os.fstat(fd), like)
     mode, acl = like.mode, like.acl
-    allowed = mode >> 3 & 7 if acl is None else _entry(acl, _ACL_GROUP) & _entry(acl, _ACL_MASK)
+    # With a list, the group bits of the mode are its mask.
+    listed = None if acl is None else _entry(acl, _ACL_GROUP) & _entry(acl, _ACL_MASK)
+    group_bits = mode >> 3 & 7 if listed is None else listed
     if not group_kept:
-        allowed &= mode & 7
-        acl = None if acl is None else _with_entry(acl, _ACL_GROUP, allowed)
+        group_bits &= mode & 7
+        acl = None if acl is None else _with_entry(acl, _ACL_GROUP, group_bits)
     given = _give_acl(fd, acl)
     if acl is None or not given:
         # The bits of the group; with a list, they are its mask.
-        mode = mode & ~0o070 | (allowed if given or acl is not None else 0) << 3
+        mode = mode & ~0o070 | (group_bits if given or acl is not None else 0) << 3
     if mode != stat.S_IMODE(os.fstat(fd).st_mode) and hasattr(os, "fchmod"):
         os.fchmod(fd, mode)
 
@@ -120,7 +122,7 @@ def _give_owner(fd: int, own: os.stat_result, like: Rights) -> bool:
     """Whether the group of the file is now that of ``like``."""
     if (own.st_uid, own.st_gid) == (like.user, like.group) or not hasattr(os, "fchown"):
         return True
-    for owner in (like.user, -1):  # who may not give a file away may still keep its group
+    for owner in (like.user, -1):  # -1: a user who may not give a file away may keep its group
         with suppress(OSError):
             os.fchown(fd, owner, like.group)
             return True
@@ -168,7 +170,7 @@ def _with_entry(acl: bytes, tag: int, permissions: int) -> bytes:
 
 
 def _position(acl: bytes, tag: int) -> int | None:
-    """Where the entry of that tag is: after four bytes of version, each has eight, tag first."""
+    """The offset of the entry of that tag; entries of 8 bytes, tag first, follow a header of 4."""
     for at in range(4, len(acl) - 7, 8):
         if int.from_bytes(acl[at : at + 2], "little") == tag:
             return at

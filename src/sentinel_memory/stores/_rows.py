@@ -1,4 +1,4 @@
-"""What stores with a row for each entry have in common: a document as rows of text, and back."""
+"""Helpers of stores with one row per entry: a document as rows of text, and back."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from ..document import State, shape_problem
 from . import _codec
 from .protocol import Changes
 
-__all__ = ["Row", "checked_name", "joined", "key_text", "new_token", "split", "split_changes"]
+__all__ = ["Row", "checked_name", "from_rows", "key_text", "new_token", "split_changes", "to_rows"]
 
-_TOKEN_BYTES: Final = 16
+_TOKEN_BYTES: Final = 16  # 128 bits: unguessable, and never drawn twice
 _ENTRIES: Final = "entries"
 _DIGEST: Final = "digest"  # a name that a JSON file keeps for its own
 
@@ -26,12 +26,12 @@ class Row(NamedTuple):
     text: str
 
 
-def split(state: State) -> tuple[str, list[Row]]:
-    """The document as JSON text with no entries in it, and a row for each of those.
+def to_rows(state: State) -> tuple[str, list[Row]]:
+    """The document without its entries as JSON text, and a row for each entry.
 
     ``TypeError`` or ``ValueError`` for a state that could not be read back.
     """
-    _codec.to_file(state)
+    _codec.to_file(state)  # only to raise for a state that cannot be read back
     problem = shape_problem(state)
     if problem is not None:
         raise ValueError(f"state is not a document that could be read back: {problem}")
@@ -39,9 +39,9 @@ def split(state: State) -> tuple[str, list[Row]]:
 
 
 def split_changes(changes: Changes) -> tuple[str, list[Row], list[str]]:
-    """The rest as ``split`` gives it, a row for each entry, and the keys that are gone as text.
+    """The rest as ``to_rows`` gives it, a row for each entry, and the keys that are gone as text.
 
-    Costs time in proportion to the changes. ``TypeError`` or ``ValueError`` as for ``split``, and
+    Costs time in proportion to the changes. ``TypeError`` or ``ValueError`` as for ``to_rows``, and
     for an entry without a key.
     """
     entries, gone, rest = changes
@@ -57,12 +57,12 @@ def split_changes(changes: Changes) -> tuple[str, list[Row], list[str]]:
     # In the order in which a memory writes its document.
     version = {"version": rest["version"]} if "version" in rest else {}
     document: State = {**version, _ENTRIES: list(entries), **rest}
-    text, rows = split(document)
+    text, rows = to_rows(document)
     return text, rows, [key_text(key) for key in gone]
 
 
-def joined(rest: bytes, rows: Iterable[bytes], path: str) -> State:
-    """The document of these texts; a ``DamagedStoreError`` that names ``path`` if it is none."""
+def from_rows(rest: bytes, rows: Iterable[bytes], path: str) -> State:
+    """The document of these texts; a ``DamagedStoreError`` naming ``path`` if they are not one."""
     document = _codec.from_bytes(rest, path)
     entries = _codec.from_bytes(b'{"version":1,"entries":[' + b",".join(rows) + b"]}", path)
     document[_ENTRIES] = entries[_ENTRIES]
@@ -75,7 +75,7 @@ def key_text(key: str) -> str:
 
 
 def new_token() -> str:
-    """A name for one saved document that no other has.
+    """A unique name for one saved document.
 
     Random and not a number, so that two servers, or a backup and what came after it, never give
     the same one to different documents.

@@ -1,21 +1,21 @@
-"""Whose turn it is to write a file: one thread of one process at a time.
+"""Turns at writing a file: one thread of one process has one at a time.
 
 Three things order the writers of a document, and each has a hole that the next one closes.
 
 1. A line in this process, by the folder's identity and the file's name. Threads wait in it first
-   come, first served; a thread that would wait for itself is told so at once. It knows nothing of
-   other processes.
+   come, first served; a thread that would wait for itself gets an error at once. The line knows
+   nothing of other processes.
 2. The lock file beside the document, for processes. It is there before the document is, and its
    name stays while the document is replaced. But somebody may delete it while it is held, and the
    next writer locks a new one.
 3. A lock on the document itself. It may be replaced while one waits, so its identity is checked
    after the lock was taken, and a writer locks the new file before it gets the old one's name:
-   whoever has the lock of what the name stands for is alone. But there may be no document yet; a
+   whoever has the lock of the file of that name is alone. But there may be no document yet; a
    first one is therefore made without replacing anything.
 
-Files are locked in this order and nobody takes a second of a kind while others wait for the first,
-so there is no deadlock. All waiting ends at one deadline. Where the file system has no locks, a
-turn is a place in the line, and says so (``locked``).
+Files are locked in this order, and no turn holds one file of a kind while it waits for another of
+that kind, so there is no deadlock. All waiting ends at one deadline. Where the file system has no
+locks, a turn is a place in the line, and says so (``locked``).
 
 An exclusive block belongs to the context that it was entered in (a thread, a task), so that its own
 calls pass and those of a neighbour on the same thread do not.
@@ -38,10 +38,10 @@ from weakref import ref
 from . import _files
 from ._locks import (
     POLL,
-    available,
     close_inherited,
     drop,
     drop_all,
+    flock_available,
     lock_fds,
     locked_in_time,
     open_noted,
@@ -53,8 +53,8 @@ from ._rights import (
     NOT_SUPPORTED,
     Rights,
     give_rights,
+    make_private,
     may_change,
-    private,
     refuse_foreign,
     rights_of,
 )
@@ -64,13 +64,13 @@ __all__ = ["Turn", "give_up_turns"]
 _Key: TypeAlias = tuple[int, int, str]
 
 _FLAGS: Final = os.O_RDWR | _files.NO_LINK | _files.NO_WAIT | _files.SAFE
-_HASTY: Final = 20  # files that were replaced while one waited, before a pause at each further one
+# Tries at a file that is replaced again and again, before pauses of POLL; larger spins longer.
+_TRIES_AT_ONCE: Final = 20
 
 _lines: Final[dict[_Key, list[ref[Turn]]]] = {}
-"""The turns at each document in this process, under ``opening``; the first one has it.
+"""The turns at each document in this process, guarded by ``opening``; the first one is at work.
 
-They are held weakly: the end of a turn that was itself interrupted comes when nobody has it any
-more.
+They are held weakly: a turn whose end was interrupted ends when no other reference to it is left.
 """
 
 _blocks: Final[ContextVar[tuple[ref[Turn], ...]]] = ContextVar(
@@ -82,15 +82,15 @@ _blocks: Final[ContextVar[tuple[ref[Turn], ...]]] = ContextVar(
 class Turn:
     """A turn at writing ``target``, a path without links whose folder exists.
 
-    From the beginning of its ``with`` block to the end, nobody else has one. The block gets this
-    turn, or the exclusive one of the same ``owner`` that it is inside of. ``path`` is the name of
-    the document in errors: ``TimeoutError`` after ``timeout`` seconds of waiting, ``RuntimeError``
-    for a thread that would wait for itself, ``OSError`` for an ``exclusive`` turn where the file
-    system has no locks; without ``locks``, none are asked for.
+    From the beginning of its ``with`` block to the end, no other turn at ``target`` is at work. The
+    block gets this turn, or the exclusive turn of the same ``owner`` that it is inside of. ``path``
+    is the name of the document in errors: ``TimeoutError`` after ``timeout`` seconds of waiting,
+    ``RuntimeError`` for a thread that would wait for itself, ``OSError`` for an ``exclusive`` turn
+    where the file system has no locks; without ``locks``, none are asked for.
     """
 
-    _over = True  # whether the block is over; so long as there is none, too
-    _ended = True  # whether nothing is held any more
+    _over = True  # whether the block is over; also true before it is entered
+    _ended = True  # whether no lock is held any more; also true before the block
 
     def __init__(
         self,
@@ -148,32 +148,32 @@ class Turn:
             self._end()
 
     def in_use(self) -> bool:
-        """Whether the lock file says that a writer is at work, or died at work."""
+        """Whether the marker in the lock file says that a writer is at work, or died at work."""
         return self._lock is not None and os.fstat(self._lock).st_size > 0
 
     def hold(self, temp: str) -> None:
-        """Lock the file at ``temp``, which is to become the document."""
-        if self.locked and available():
+        """Lock the new document at ``temp``; ``_files.new_file`` calls this while it is empty."""
+        if self.locked and flock_available():
             self._coming = open_noted(temp, _FLAGS)
-            try_lock(self._coming)  # in vain only while somebody looks whether its writer lives
+            try_lock(self._coming)  # in vain only while another writer tests whether this one lives
 
     def adopt(self) -> None:
-        """Go on with the file that ``hold`` has locked, which is the document now."""
+        """Keep the lock on the new document instead; the store calls this when it has its name."""
         if self._coming is not None:
             if self._document is not None:
                 drop(self._document)
             self._document, self._coming = self._coming, None
 
     def is_alive(self, temp: str) -> bool:
-        """Whether the writer of this temp file lives, which holds a lock on it."""
-        if not self.locked or not available():
+        """Whether the writer of this temp file lives: a living one holds a lock on it."""
+        if not self.locked or not flock_available():
             return False
         try:
             self._looked_at = open_noted(temp, _FLAGS)
         except OSError:
             return False
         try:
-            # A writer may die when its file has the name of the document, and the old one, too.
+            # A writer may die when its file has both the name of the document and the temp name.
             if self._document is not None and _same(self._looked_at, self._document):
                 return False
             return not try_lock(self._looked_at)
@@ -209,49 +209,50 @@ class Turn:
                 raise self._timed_out()
 
     def _take_files(self, lock_path: str) -> bool:
-        """Whether there are locks here; if so, this turn has those of both files."""
+        """Lock the lock file and the document; ``False`` if there are no locks here."""
         if not (self._take_lock_file(lock_path) and self._take_document()):
             return False
         if self._document is not None:
             self._share_lock_file(self._document)
-        elif self._not_mine is not None:
-            raise self._not_mine
+        elif self._lock_refused is not None:
+            raise self._lock_refused
         return True
 
     def _take_lock_file(self, path: str) -> bool:
-        """Whether there are locks here; if so, this turn has the one in the file at ``path``.
+        """Lock the file at ``path``; ``False`` if there are no locks here.
 
-        Or not: in a group's folder, the file may still be for nobody but the one who made it, and
-        who cannot open it locks the document alone. Without a document that is an error.
+        It may return true without a lock: in a group's folder the file may still be for its maker
+        only, and a member who cannot open it locks the document alone. Without a document that is
+        an error.
         """
-        self._not_mine: OSError | None = None
-        if not available() and sys.platform != "win32":
+        self._lock_refused: OSError | None = None
+        if not flock_available() and sys.platform != "win32":
             return self._without_locks()
         tries = 0
         while True:
-            self._not_for_ever(tries)
+            self._pause_if_replaced(tries)
             tries += 1
             try:
                 self._lock = open_noted(path, _FLAGS)
             except PermissionError as error:
                 with suppress(FileNotFoundError):
                     refuse_foreign(os.lstat(path), path)
-                if error.errno != errno.EACCES or not available():
+                if error.errno != errno.EACCES or not flock_available():
                     raise
-                self._not_mine = error
+                self._lock_refused = error
                 return True
             except FileNotFoundError:
                 with suppress(FileExistsError):
                     self._lock = open_noted(path, _FLAGS | os.O_CREAT | os.O_EXCL)
-                    private(self._lock)
+                    make_private(self._lock)
             if self._lock is None:
                 continue
             status = os.fstat(self._lock)
             self._check_lock_file(status, path)
             if not self._wait_for(self._lock):
                 return self._without_locks()
-            if _is_at(path, self._lock):  # or else others lock a new one
-                # A file with something in it is somebody's, whatever its name.
+            if _is_at(path, self._lock):  # otherwise others lock a new one
+                # A longer file has content of somebody else, whatever its name, and is not marked.
                 self.marker = self._lock if status.st_size <= 1 else None
                 return True
             self._let_go(lock_file=True)
@@ -277,10 +278,10 @@ class Turn:
         return False
 
     def _take_document(self) -> bool:
-        """Lock the document, if there is one; whether there are locks here."""
+        """Lock the document, if there is one; ``False`` if there are no locks here."""
         tries = 0
-        while available():  # elsewhere, a lock would keep readers out
-            self._not_for_ever(tries)
+        while flock_available():  # elsewhere, a lock would keep readers out
+            self._pause_if_replaced(tries)
             tries += 1
             with opening:
                 self._document = _files.open_file(self.target, to_replace=True)
@@ -295,7 +296,7 @@ class Turn:
         return True
 
     def _share_lock_file(self, document: int) -> None:
-        """Let those use the lock file who may change the document."""
+        """Give the lock file the rights of the document: who may change that may lock it."""
         if self._lock is None or not may_change(os.fstat(self._lock)):
             return
         user, group, mode, acl = rights_of(document)
@@ -314,9 +315,9 @@ class Turn:
             raise
         return True
 
-    def _not_for_ever(self, tries: int) -> None:
-        """On a file system that calls a file another one at each look, give up in time."""
-        if tries > _HASTY:
+    def _pause_if_replaced(self, tries: int) -> None:
+        """Pause and stop in time on file systems that report a new inode at each ``stat``."""
+        if tries > _TRIES_AT_ONCE:
             time.sleep(POLL)
         if tries and not self._left():
             raise self._timed_out()

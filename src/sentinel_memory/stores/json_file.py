@@ -22,11 +22,14 @@ __all__ = ["JsonFileStore"]
 
 _Fingerprint: TypeAlias = tuple[int, int]
 
-_LOCK_TIMEOUT: Final = 30.0
+_LOCK_TIMEOUT: Final = 30.0  # seconds a save waits for another writer
 
 
 class _Call:
-    """A load or save at work. The store holds it weakly, should its end be interrupted, too."""
+    """A load or save under way.
+
+    The store holds it weakly, so that an interrupted ``finally`` cannot leave the store busy.
+    """
 
     __slots__ = ("__weakref__",)
 
@@ -44,12 +47,12 @@ class JsonFileStore:
     a pickle of it is a new store on the same path, which has not read anything.
 
     A symbolic link is written through, a hard link is not: it keeps the old document. An empty
-    hidden file, ``.<name>.lock``, stays beside the file; it orders the writers. ``lock_timeout``
-    is how long a call waits for another writer, at least 0 seconds or a ``timedelta``; then there
-    is a ``TimeoutError``. On a file system without locks ``save`` does without, and ``exclusive``
-    is an ``OSError``, unless ``locks=False`` promises that all writers are threads of one process.
-    ``max_bytes``, a whole number of at least 1, bounds what is read and written. A number that is
-    not one of these is ignored, with an ``IgnoredValueWarning``.
+    hidden file, ``.<name>.lock``, stays beside the file; it orders the writers. ``lock_timeout`` is
+    how long a call waits for another writer, at least 0 seconds or a ``timedelta``; then a
+    ``TimeoutError`` is raised. On a file system without locks ``save`` does without, and
+    ``exclusive`` is an ``OSError``, unless ``locks=False`` promises that all writers are threads of
+    one process. ``max_bytes``, a whole number of at least 1, bounds what is read and written. A
+    number that is not one of these is ignored, with an ``IgnoredValueWarning``.
 
     The file ends with the member ``digest``: the SHA-256, in hexadecimal, of all bytes of the file
     before the comma that precedes it. It is no part of the document. ``load`` takes it off and
@@ -81,9 +84,11 @@ class JsonFileStore:
         self._timeout: Final = waiting_option(lock_timeout, "lock_timeout", _LOCK_TIMEOUT)
         self._locks: Final = bool(locks)
         self._most: Final = optional_count("max_bytes", max_bytes, "no bound")
-        self._known: _Fingerprint | None = None  # of what may be overwritten
-        self._coming: _Fingerprint | None = None  # of what a save that failed may have left
-        self._settled: tuple[int, ...] | None = None  # the file in which that was last seen
+        # Fingerprints: of the file that this store may overwrite, and of the one that a failed save
+        # may have written; then the identity of the file when ``_known`` was last confirmed.
+        self._known: _Fingerprint | None = None
+        self._coming: _Fingerprint | None = None
+        self._settled: tuple[int, ...] | None = None
         self._altered = False
         self._swept = False
         self._lock = threading.RLock()
@@ -99,7 +104,7 @@ class JsonFileStore:
         return f"{type(self).__name__}({self._path!r})"
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _made_again, (type(self), self._path, self._timeout, self._locks, self._most)
+        return _unpickled, (type(self), self._path, self._timeout, self._locks, self._most)
 
     @property
     def altered(self) -> bool:
@@ -108,17 +113,17 @@ class JsonFileStore:
 
     @property
     def version(self) -> Hashable | None:
-        """A stand-in for the document last loaded or saved, ``None`` if there was none.
+        """A token for the document last loaded or saved, ``None`` if there was none.
 
-        Equal ones stand for equal files, within this process.
+        Equal tokens, within this process, mean equal documents.
         """
         return self._known
 
     def load(self) -> State | None:
         """The document in the file, ``None`` if there is no file.
 
-        From now on a save may overwrite what was read, also if it is not what was loaded into
-        a memory: ``store.load()`` before a save is how to overwrite on purpose.
+        From now on a save may overwrite the document that was read, even if no memory loaded it:
+        to overwrite on purpose, call ``store.load()`` before the save.
 
         Raises ``DamagedStoreError``, with the file untouched and still not to be overwritten,
         for anything but a whole document of version 1, and for more than ``max_bytes``;
@@ -144,11 +149,11 @@ class JsonFileStore:
         was deleted is written anew. New files and folders are for their owner only; an existing
         file keeps its mode, but for set-id bits.
 
-        Raises, with the file as it was: ``StoreConflictError`` if it is not what this store
-        last read or wrote; ``TypeError`` or ``ValueError`` for a state that ``load`` could not
-        give back, or of more than ``max_bytes``; ``TimeoutError`` if another writer was not done
-        in time; ``OSError`` if the disk is full, a permission is missing, and so on. Only if
-        flushing the folder fails, at the very end, the file is already the new one.
+        Raises, with the file as it was: ``StoreConflictError`` if it is not the one that this store
+        last read or wrote; ``TypeError`` or ``ValueError`` for a state that ``load`` could not give
+        back, or of more than ``max_bytes``; ``TimeoutError`` if another writer was not done in
+        time; ``OSError`` if the disk is full, a permission is missing, and so on. Only if flushing
+        the folder fails, at the very end, the file is already the new one.
         """
         data = _codec.to_file(state)
         problem = shape_problem(state)
@@ -173,9 +178,9 @@ class JsonFileStore:
         else saves waits, up to ``lock_timeout``; readers do not. Missing folders are made.
 
         Raises ``TimeoutError`` as ``save`` does, and ``OSError`` if the file system has no locks
-        and the store was not made with ``locks=False``. Who would wait for itself gets a
-        ``RuntimeError`` at once: for a second block of the same file in one thread, or a save of
-        another store in it.
+        and the store was not made with ``locks=False``. A caller that would wait for itself
+        gets a ``RuntimeError`` at once: for a second block of the same file in one thread, or a
+        save of another store in it.
 
         >>> import os, tempfile
         >>> with tempfile.TemporaryDirectory() as folder:
@@ -189,10 +194,10 @@ class JsonFileStore:
         return self._turn(exclusive=True)
 
     def changed(self) -> bool:
-        """Whether the file is another one than was last loaded or saved; costs a look at it.
+        """Whether the document is another one than was last loaded or saved, vanished or damaged.
 
-        Also for one that vanished, or is damaged. Reads it unless its times say that it is the
-        same, which they do once they are 2 s old.
+        Costs one ``stat`` if the times of the file say that it is the same, which they can once
+        they are 2 s old; otherwise the file is read.
 
         >>> import os, tempfile
         >>> with tempfile.TemporaryDirectory() as folder:
@@ -224,10 +229,10 @@ class JsonFileStore:
             return False
 
     def sweep(self) -> None:
-        """Remove what writers left that were killed: temp files with the text of a document.
+        """Remove the temp files of writers that were killed, which hold the text of a document.
 
-        ``save`` does this after a crash that it knows of; this looks in any case, so that nothing
-        that was to be forgotten stays behind. Costs the listing of a folder if there is nothing,
+        ``save`` does this after a crash that it knows of; ``sweep`` looks in any case, so that no
+        forgotten text stays behind. Costs the listing of a folder if there is nothing,
         and waits for other writers only if there is. Where the file system has no locks, nobody
         knows whether the writer of a temp file lives, and it stays.
         """
@@ -265,7 +270,7 @@ class JsonFileStore:
         raise DamagedStoreError(problem, path=self._path)
 
     def _sweep(self, turn: _turns.Turn) -> bool:
-        """Whether no temp file is left, or none that could be swept."""
+        """Whether no temp file is left; true also if sweeping is impossible without locks."""
         if self._locks and not turn.locked:
             return True
         try:
@@ -281,13 +286,16 @@ class JsonFileStore:
         old = None if before is None else _fingerprint(before.data)
         if old is not None and old not in (self._known, self._coming):
             raise self._conflict()
-        like = None if before is None else before.rights
-        with _files.new_file(target, data, like, made=turn.hold, marker=turn.marker) as temp:
+        rights = None if before is None else before.rights
+        with _files.new_file(
+            target, data, rights, when_created=turn.hold, marker=turn.marker
+        ) as temp:
             # Flushing may have taken long, and not everybody who writes asks for the lock.
             now = self._read_to_replace(target)
             if now is not None and (before is None or now.data != before.data):
                 raise self._conflict()
-            # Should the rename be interrupted, or fail and have taken place, either is ours.
+            # The rename may be interrupted, or fail and have taken place: until it is known, both
+            # fingerprints are accepted as our own.
             self._known, self._coming, self._settled = old, _fingerprint(data), None
             try:
                 _files.replace(temp, target, new=now is None)
@@ -299,7 +307,7 @@ class JsonFileStore:
     def _read_to_replace(self, target: str) -> _files.Found | None:
         try:
             return _files.read(target, to_replace=True, most=self._most)
-        except _files.TooLongError:  # so it is not what this store last read or wrote
+        except _files.TooLongError:  # so it is not the file that this store last read or wrote
             raise self._conflict() from None
 
     def _warn(self) -> None:
@@ -309,7 +317,7 @@ class JsonFileStore:
                 " was loaded as it is, and the next save makes it good",
                 AlteredStoreWarning,
             )
-        except BaseException:  # the filter may say so; then nothing was loaded
+        except BaseException:  # a filter makes it an error; then nothing was loaded
             self._known = None
             raise
 
@@ -325,7 +333,7 @@ class JsonFileStore:
 
     @contextmanager
     def _alone(self) -> Iterator[None]:
-        """One thread at a time; a signal handler in the middle of a call gets an error."""
+        """A block for one thread at a time; a signal handler inside it gets a ``RuntimeError``."""
         with self._lock:
             if self._call() is not None:
                 raise RuntimeError(
@@ -349,7 +357,7 @@ def _fingerprint(data: bytes) -> _Fingerprint:
     return len(data), hash(data)
 
 
-def _made_again(
+def _unpickled(
     kind: type[JsonFileStore], path: str, timeout: float, locks: bool, most: int | None
 ) -> JsonFileStore:
     """A copy of a store, which has read nothing."""
@@ -357,12 +365,12 @@ def _made_again(
 
 
 def _after_fork(store: JsonFileStore) -> None:
-    """A thread that was in a call when another one forked does not exist in the child."""
+    """Reset the store in a forked child, where a thread that was in a call does not exist."""
     _locks.opening.release()
     _turns.give_up_turns()
     store._lock = threading.RLock()
     store._call = _no_call
-    store._coming = None  # what that thread was about to write is not from this process
+    store._coming = None  # the document that such a thread was writing is not from this process
 
 
 _forks: Final = Forks(

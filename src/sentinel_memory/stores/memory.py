@@ -11,10 +11,10 @@ __all__ = ["MemoryStore"]
 
 
 class MemoryStore:
-    """Keeps a copy of one document: what ``load`` gives is never the object that was saved.
+    """Keeps a copy of one document: ``load`` never returns the object that was saved.
 
     ``state`` is the document to begin with, ``None`` for none. A document that JSON cannot hold
-    is a ``TypeError`` or ``ValueError``, and the one that is kept stays.
+    is a ``TypeError`` or ``ValueError``, and the one that was kept before stays.
 
     >>> store = MemoryStore()
     >>> store.load() is None

@@ -1,4 +1,4 @@
-"""What a store is: any object that moves one JSON document, and nothing else."""
+"""The protocol of a store: any object that loads and saves one JSON document."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ __all__ = ["Changes", "Store"]
 
 @runtime_checkable
 class Store(Protocol):
-    """Where a memory is kept: any object with these two synchronous methods."""
+    """The place where a memory is kept: any object with these two synchronous methods."""
 
     def load(self) -> State | None:
         """The stored document, or ``None`` if nothing has been stored yet.
@@ -30,7 +30,7 @@ class Store(Protocol):
 class Changes(NamedTuple):
     """The differences between a document and the one that a store last loaded or saved.
 
-    ``entries``, in their stored form, are to stand at the end in this order, each in place of
+    ``entries``, in their stored form, go to the end of the document, in this order, each replacing
     any other of its key; ``gone`` are keys to remove, some of which may not be there; ``rest`` is
     the whole document without its entries.
     """

@@ -28,9 +28,9 @@ _LONGEST_WAIT_FOR_READERS: Final = 1.0  # seconds, once; a reader may hold its s
 
 
 class _Call:
-    """A call at work, for as long as its block has it; nobody else does, not even the store.
+    """A call under way. Only its ``with`` block holds it, the store does so weakly.
 
-    So it ends even if its end is interrupted, in whatever thread that happens.
+    So the call ends even if its end is interrupted, in whatever thread that happens.
     """
 
     __slots__ = ("__weakref__", "_store", "_thread")
@@ -44,9 +44,9 @@ class _Call:
 
     def __exit__(self, _: object, error: BaseException | None, __: object) -> None:
         self._store.end_call(self)
-        meaning = None if error is None else _database.meaning_of(error, self._store.path)
-        if meaning is not None:
-            raise meaning from (None if isinstance(meaning, DamagedStoreError) else error)
+        translated = None if error is None else _database.translated_error(error, self._store.path)
+        if translated is not None:
+            raise translated from (None if isinstance(translated, DamagedStoreError) else error)
 
     def __del__(self) -> None:
         with suppress(AttributeError):  # interrupted before it had a store
@@ -108,8 +108,8 @@ class SQLiteStore:
         self._name: Final = _rows.checked_name(name)
         self._timeout: Final = waiting_option(timeout, "timeout", _TIMEOUT)
         self._table: Final = Table(self._name, self._path)
-        self._known: str | None = None  # the token of what may be overwritten
-        self._coming: str | None = None  # that of what a save that failed may have left
+        self._known: str | None = None  # the token of the document that may be overwritten
+        self._coming: str | None = None  # the token of a document that a failed save may have left
         self._pending = False  # whether removed text may still be in the log
         self._inherited = False  # whether the log is to be emptied for another reason
         self._lock = threading.RLock()
@@ -132,27 +132,27 @@ class SQLiteStore:
         return f"{type(self).__name__}({self._path!r}, {self._name!r})"
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _made_again, (type(self), self._path, self._name, self._timeout)
+        return _unpickled, (type(self), self._path, self._name, self._timeout)
 
     @property
     def version(self) -> str | None:
-        """A stand-in for the document last loaded or saved, ``None`` if there was none."""
+        """A token for the document last loaded or saved, ``None`` if there was none."""
         return self._known
 
     @property
     def erasure_pending(self) -> bool:
         """Whether text that a save removed may still be in the file ``-wal``.
 
-        So it is while another program reads from before that save. It is then tried for a second,
-        and again at every later save and ``sweep``.
+        It may be while another program reads a state from before that save. Erasing it is tried for
+        a second, and again at every later save and ``sweep``.
         """
         return self._pending
 
     def load(self) -> State | None:
         """The stored document, ``None`` if there is none.
 
-        From now on a save may overwrite it, also if it is not what was loaded into a memory:
-        ``store.load()`` before a save is how to overwrite on purpose.
+        From now on a save may overwrite it, even if no memory loaded it: to overwrite on purpose,
+        call ``store.load()`` before the save.
 
         Raises ``DamagedStoreError``, with the file untouched and still not to be overwritten,
         for a file that is not a whole database of memories, also an empty one; ``TimeoutError``;
@@ -181,13 +181,14 @@ class SQLiteStore:
         ``DamagedStoreError``, and ``OSError`` if the disk is full, a permission is missing, and
         so on.
         """
-        rest, rows = _rows.split(state)
+        rest, rows = _rows.to_rows(state)
         self._put(rest, rows, None)
 
     def save_changes(self, changes: Changes, /) -> None:
-        """Apply the changes to the document, as ``save`` does; costs what they are.
+        """Apply the changes to the document, as ``save`` does, at a cost in proportion to them.
 
-        The same twice is the same as once. With no document, they are changes of an empty one.
+        Applying the same changes twice has the effect of once. With no document, they are changes
+        of an empty one.
 
         >>> import os, tempfile
         >>> from sentinel_memory.stores import Changes
@@ -236,7 +237,7 @@ class SQLiteStore:
         return _Turn(self)
 
     def sweep(self) -> None:
-        """Remove what writers left that were killed: text in the log, and temp files."""
+        """Remove the remains of killed writers: text in the log, and temp files."""
         target = _paths.resolve(self._path)
         with self._alone():
             with suppress(OSError):  # no folder, or one that may not be listed
@@ -255,7 +256,7 @@ class SQLiteStore:
                 raise RuntimeError("close inside exclusive(), which needs the connection")
             self._disconnect()
 
-    # With the store for this thread alone
+    # Inside ``_alone``, where the store is for this thread only
 
     def _connected(self, *, make: bool = False) -> Connection | None:
         """The connection to the file that is there now, ``None`` without a file."""
@@ -264,7 +265,7 @@ class SQLiteStore:
         if self._opened is not None:
             if self._opened.identity == identity:
                 return self._opened.db
-            self._disconnect()  # the file was deleted, or another one put in its place
+            self._disconnect()  # the file was deleted or replaced
         if identity is None:
             if not make:
                 return None
@@ -275,7 +276,7 @@ class SQLiteStore:
             if make:
                 raise self._conflict("was deleted by somebody else just now")
             return None
-        # Not left to the connection itself, which would only complain.
+        # Closed by a finalizer, since a connection that is collected open only warns.
         finalizer = finalize(self, _close_own, db, os.getpid())
         self._opened = _Open(db, _database.identity_of(target) or (0, 0), finalizer)
         self._inherited = inherited
@@ -287,7 +288,7 @@ class SQLiteStore:
             opened.finalizer()
 
     def _begin(self, db: Connection) -> None:
-        """Be the only writer, if this is not so already."""
+        """Begin a transaction as the only writer, if there is none yet."""
         if db.in_transaction:
             return
         assert self._opened is not None
@@ -300,7 +301,7 @@ class SQLiteStore:
         _database.patiently(lambda: db.execute("BEGIN IMMEDIATE"), self._path, self._timeout)
 
     def _is_ours(self, token: str | None) -> bool:
-        """Whether this store has read or written the document of that token, or none there is."""
+        """Whether this store has read or written the document of that token, or knows of none."""
         return token == self._known or (token is not None and token == self._coming)
 
     def _read(self, db: Connection) -> tuple[str | None, State | None]:
@@ -352,15 +353,17 @@ class SQLiteStore:
     def _write(
         self, db: Connection, token: str, rest: str, rows: list[_rows.Row], gone: list[str] | None
     ) -> bool:
-        """Do it within the transaction; whether text went that was there before."""
+        """Write within the transaction; whether old text was deleted."""
         memory = self._table.find(db)
         old = None if memory is None else memory.token
         if not self._is_ours(old):
             raise self._conflict()
         if memory is None:
-            # Into the file itself, so that it is found there whatever becomes of the log.
+            # Move it from the log into the file, so that it is found there whatever becomes of the
+            # log.
             self._inherited = True
-        # Should the commit be interrupted, or fail and have taken place, either is ours.
+        # The commit may be interrupted, or fail and have taken place: until it is known, both
+        # tokens are accepted as our own.
         self._known, self._coming = old, token
         return self._table.write(db, memory, token, rest, rows, gone)
 
@@ -381,13 +384,13 @@ class SQLiteStore:
         )
 
     def _alone(self) -> _Call:
-        """One thread at a time, and while one is in an exclusive block, that one."""
+        """A block for one thread at a time; during an exclusive block, only for its thread."""
         return _Call(self)
 
     def _end_abandoned(self) -> None:
         """Give up a transaction that belongs to no block, so that others can write."""
         opened = self._opened
-        # A finalizer that is over has closed it, at the end of the program.
+        # A finalizer that is not alive has closed the connection, at the end of the program.
         if self._turn() is not None or opened is None or not opened.finalizer.alive:
             return
         if opened.db.in_transaction:
@@ -399,10 +402,10 @@ class SQLiteStore:
             turn is not None and not turn.is_here()
         )
 
-    # What others of this module call
+    # Called by the other classes of this module
 
     def begin_call(self, call: _Call) -> None:
-        """Wait for other threads."""
+        """Begin a call, after waiting for those of other threads."""
         end = _database.deadline(self._timeout)
         while True:
             with self._lock:  # never held for longer
@@ -418,7 +421,7 @@ class SQLiteStore:
         self._end_abandoned()
 
     def end_call(self, call: _Call) -> None:
-        """Let others in, unless this call has ended already."""
+        """End a call, so that other threads may begin theirs, unless it has ended already."""
         if self._call() is call:
             try:
                 self._end_abandoned()
@@ -443,7 +446,7 @@ class SQLiteStore:
             if self._turn() is not turn:
                 return
             self._turn = _nothing
-            if self._call() is None:  # or else the call looks for itself
+            if self._call() is None:  # otherwise the call does it at its end
                 self._end_abandoned()
             for identity, other in list(_turns.items()):
                 if other is turn:
@@ -452,7 +455,7 @@ class SQLiteStore:
     def before_fork(self) -> None:
         """Wait for the call or block of another thread, and close the connection.
 
-        A child that has one must neither use nor close it, nor open another one: SQLite would
+        A child that inherits it must neither use nor close it, nor open another one: SQLite would
         take the locks of the parent for its own.
         """
         end = _database.deadline(self._timeout)
@@ -477,12 +480,12 @@ class SQLiteStore:
         self._coming = None
         if self._opened is not None:
             self._opened.finalizer.detach()
-            _database.leave(self._opened.db)
+            _database.keep_inherited(self._opened.db)
             self._opened = None
 
 
 class _Turn:
-    """An exclusive block; it is over, too, when nobody has it any more."""
+    """An exclusive block; it also ends when no reference to it is left."""
 
     def __init__(self, store: SQLiteStore) -> None:
         self.store: Final = store
@@ -511,10 +514,10 @@ def _close_own(db: Connection, process: int) -> None:
     if os.getpid() == process:
         _database.close(db)
     else:
-        _database.leave(db)
+        _database.keep_inherited(db)
 
 
-def _made_again(kind: type[SQLiteStore], path: str, name: str, timeout: float) -> SQLiteStore:
+def _unpickled(kind: type[SQLiteStore], path: str, name: str, timeout: float) -> SQLiteStore:
     """A copy of a store, which has read nothing."""
     return kind(path, name, timeout=timeout)
 

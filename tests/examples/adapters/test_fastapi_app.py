@@ -82,7 +82,7 @@ def test_the_next_turn_sees_the_talk_and_what_is_remembered(site: Site) -> None:
     assert [message["content"] for message in seen[1][2:]] == ["one", "a", "two"]
 
 
-def test_a_user_sees_and_deletes_what_is_kept(site: Site) -> None:
+def test_users_can_read_and_delete_their_memories(site: Site) -> None:
     assert site("POST", "/memories", json={"key": "a/b", "text": "secret"}).json() == {"kept": True}
     assert site("GET", "/memories").json() == [{"key": "a/b", "data": "secret", "importance": 0.9}]
     for forgotten in (True, False):
@@ -151,12 +151,12 @@ def test_a_full_disk_does_not_take_the_answer_away(
 @pytest.mark.parametrize(
     "text", ["", " ", "q" * 2_001, None, 5], ids=["no", "blank", "long", "null", "5"]
 )
-def test_a_message_that_cannot_be_asked_is_the_users_fault(site: Site, text: Any) -> None:
+def test_an_invalid_message_is_a_client_error(site: Site, text: Any) -> None:
     assert site("POST", "/chat", json={"text": text}).status_code == 422
     assert not site.folder.exists()
 
 
-def test_a_message_with_half_a_character_is_the_users_fault(site: Site) -> None:
+def test_a_message_with_a_lone_surrogate_is_a_client_error(site: Site) -> None:
     """JSON can spell a lone surrogate; no file can hold it."""
     for path, body in [
         ("/chat", rb'{"text":"\ud800"}'),
@@ -242,7 +242,7 @@ def test_a_hundred_requests_of_one_user_at_once_do_not_conflict(
     assert len(Memory.open(site.file("anna"))) == 100
 
 
-def test_what_another_process_wrote_is_seen(site: Site) -> None:
+def test_entries_written_by_another_process_are_seen(site: Site) -> None:
     site("POST", "/chat", json={"text": "here"})
     other = Site(site.folder)
     other("POST", "/chat", json={"text": "there"})

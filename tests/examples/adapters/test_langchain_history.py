@@ -50,7 +50,7 @@ def said(history: Any) -> list[tuple[str, Any]]:
     return [(message.type, message.content) for message in history.messages]
 
 
-def test_the_history_is_one_for_langchain() -> None:
+def test_the_history_fits_the_protocol_of_langchain() -> None:
     assert isinstance(TranscriptHistory(Transcript(Memory())), BaseChatMessageHistory)
 
 
@@ -95,7 +95,7 @@ def test_a_question_without_an_answer_is_replaced_by_the_next(path: Path) -> Non
     assert said(history_at(path)) == said(history) == [("human", "q2"), ("ai", "a2")]
 
 
-def test_an_empty_answer_keeps_nothing(path: Path) -> None:
+def test_an_empty_answer_message_keeps_nothing(path: Path) -> None:
     history = history_at(path)
     history.add_messages([HumanMessage("q"), AIMessage(" ")])
     assert history.messages == []
@@ -125,7 +125,7 @@ THINKING: dict[str, Any] = {"type": "thinking", "thinking": "Peanuts!", "signatu
         [{"type": "text", "text": "It has "}, THINKING, {"type": "text", "text": "peanuts."}],
     ],
 )
-def test_of_an_answer_in_blocks_the_text_is_kept(blocks: list[Any], path: Path) -> None:
+def test_the_text_of_an_answer_in_blocks_is_kept(blocks: list[Any], path: Path) -> None:
     """Also beside calls, and in results."""
     history_at(path).add_messages(
         [
@@ -164,7 +164,7 @@ def test_an_answer_without_text_keeps_nothing(path: Path) -> None:
         [HumanMessage("q"), AIMessage("\ud800")],
     ],
 )
-def test_messages_that_belong_to_no_turn_are_refused_and_change_nothing(
+def test_messages_outside_of_a_turn_are_refused_and_change_nothing(
     messages: list[BaseMessage], path: Path
 ) -> None:
     history = history_at(path)
@@ -183,7 +183,7 @@ def test_clear_leaves_nothing(path: Path) -> None:
     assert b"secret" not in path.read_bytes()
 
 
-def test_the_asynchronous_half_works_too(path: Path) -> None:
+def test_the_asynchronous_methods_work_too(path: Path) -> None:
     async def main() -> None:
         history = history_at(path)
         await history.aadd_messages([HumanMessage("q"), AIMessage("a")])

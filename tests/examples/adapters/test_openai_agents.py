@@ -51,7 +51,7 @@ def run(main: Callable[[], Coroutine[Any, Any, None]]) -> None:
     asyncio.run(main())
 
 
-def test_the_session_is_one_for_the_sdk() -> None:
+def test_the_session_fits_the_protocol_of_the_sdk() -> None:
     assert isinstance(MemorySession(Memory(), "guest"), Session)
 
 
@@ -160,7 +160,7 @@ def test_a_call_of_each_kind_waits_for_its_output(
 
 
 @pytest.mark.parametrize("kind", HOSTED)
-def test_a_hosted_tool_has_its_result_in_itself(kind: str, path: Path) -> None:
+def test_a_hosted_tool_call_contains_its_result(kind: str, path: Path) -> None:
     """It waits for nothing, and may be all that the model answers."""
     hosted = {"type": kind, "id": "h1", "status": "completed"}
 
@@ -284,7 +284,7 @@ def test_items_that_no_file_can_hold_are_refused(text: Any, path: Path) -> None:
 
 
 @pytest.mark.parametrize("value", [None, [], {}, {"items": {}}, {"items": ["q"]}])
-def test_a_malformed_section_is_counted_and_kept_aside(value: Any) -> None:
+def test_a_malformed_section_is_counted_and_rejected(value: Any) -> None:
     memory = Memory()
     MemorySession(memory, "guest")
     assert memory.restore({"version": 1, "entries": [], "agents:guest": value}).dropped == 1
