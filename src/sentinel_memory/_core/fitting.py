@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from ..entry import Entry
-from ..retention import retention
+from ..retention import retentions
 
 __all__ = ["Limits"]
 
@@ -37,19 +37,16 @@ class Limits(NamedTuple):
         come the others. Each part is in the order of retention, lowest first. Pinned entries are
         never in it.
         """
-        expired = [entry for entry in entries if not entry.is_live(now)]
-        live = [entry for entry in entries if entry.is_live(now)]
-        # Between equals the older one goes; a sort keeps those of one millisecond in their order.
-        order = sorted(
-            (
-                retention(entry.worth, entry.updated_ms, now=now, window=self.window),
-                entry.updated_ms,
-                place,
-            )
-            for place, entry in enumerate(live)
-            if not entry.pinned
-        )
-        places = [place for _, _, place in order]
+        expired = [
+            entry for entry in entries if entry.expires_ms is not None and not entry.is_live(now)
+        ]
+        live = [entry for entry in entries if entry.is_live(now)] if expired else entries
+        # Between equals the older one goes: both sorts keep equals in the order they come in.
+        by_time = sorted(range(len(live)), key=[entry.updated_ms for entry in live].__getitem__)
+        kept = retentions([live[place] for place in by_time], now=now, window=self.window)
+        by_retention = sorted(range(len(live)), key=kept.__getitem__)
+        places = [by_time[place] for place in by_retention]
+        places = [place for place in places if not live[place].pinned]
         evicted: list[int] = []
         for kind in sorted(self._kinds_over(live)):
             too_many = sum(entry.kind == kind for entry in live) - self.of_kinds[kind]

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from typing import Any, Final, NamedTuple
 
 from .._basics.numbers import whole
 from ..document import RESERVED, Section, shape_problem
-from ..entry import Entry, entry_from_state
+from ..entry import Entry, entry_from_state, is_stored_as
 from ..errors import DamagedStoreError
 from ..results import Rejected
 from .rejects import SECTION, storable
@@ -38,25 +39,31 @@ class Document(NamedTuple):
     rejected_before: list[Any]  # by earlier loads, as stored
 
 
-def read_document(state: object) -> Document:
-    """Take ``state`` apart; a ``DamagedStoreError`` if it is not a document of this version."""
+def read_document(state: object, known: Callable[[str], Entry | None] | None = None) -> Document:
+    """Take ``state`` apart; a ``DamagedStoreError`` if it is not a document of this version.
+
+    ``known`` gives the entry that is already there under a key: it is taken where the document has
+    the very same, which is faster than to make and index a new one.
+    """
     problem = shape_problem(state)
     if problem is not None:
         raise DamagedStoreError(problem)
     assert isinstance(state, dict)
     entries: dict[str, Entry] = {}
     rejected: list[Rejected] = []
-    raw_by_key: dict[str, Any] = {}
-    for raw in state["entries"]:
+    places: dict[str, int] = {}
+    for place, raw in enumerate(state["entries"]):
         try:
-            entry = entry_from_state(raw)
+            entry = (_known_entry(raw, known) if known else None) or entry_from_state(raw)
         except (TypeError, ValueError) as error:
             rejected.append(Rejected(raw, str(error)))
             continue
-        if entries.pop(entry.key, None) is not None:
-            rejected.append(Rejected(raw_by_key[entry.key], "its key comes again later"))
-        entries[entry.key] = entry
-        raw_by_key[entry.key] = raw
+        key = entry.key
+        if key in entries:
+            del entries[key]
+            rejected.append(Rejected(state["entries"][places[key]], "its key comes again later"))
+        entries[key] = entry
+        places[key] = place
     if len(rejected) > _MOST_REJECTED:
         raise DamagedStoreError(
             f"{len(rejected)} of its entries are not valid (the first: {rejected[0].reason})"
@@ -71,6 +78,13 @@ def read_document(state: object) -> Document:
         before = []
     found = list(entries.values())
     return Document(found, limit, limits, numbers, sections, rejected, _stored_before(before))
+
+
+def _known_entry(raw: object, known: Callable[[str], Entry | None]) -> Entry | None:
+    if not isinstance(raw, dict) or not isinstance(raw.get("key"), str):
+        return None
+    entry = known(raw["key"])
+    return entry if entry is not None and is_stored_as(entry, raw) else None
 
 
 def _count(name: str, value: object, rejected: list[Rejected]) -> int | None:

@@ -382,7 +382,10 @@ class Saver:
 
     def _take_over(self, state: State | None, now: int) -> LoadResult:
         self._stale = True
-        document = read_document({"version": VERSION, "entries": []} if state is None else state)
+        document = read_document(
+            {"version": VERSION, "entries": []} if state is None else state,
+            self._contents.entries.get if len(self._contents.entries) else None,
+        )
         altered = bool(getattr(self.store, "altered", False))
         replace = partial(self._contents.replace, document, Change(now), altered=altered)
         result = self._with_contents(replace)

@@ -163,6 +163,8 @@ class ConversationIndex:
         check_callable("embed_query", embed_query, optional=True)
         if embed is None and embed_query is not None:
             raise TypeError("embed_query needs embed, for the texts of entries")
+        # An embedder has to know the entries before the first search, in ``prepare``.
+        self.refuses_nothing = embed is None
         size = batch_size(batch)
         self._vectors = (
             None if embed is None else Vectors(embed, embed_query, size, self._without_names)

@@ -20,7 +20,9 @@ class RecallIndex(Protocol):
 
     One more method is optional. ``prepare(query)`` is called before each search, before any lock
     is taken and by several threads at once: slow work belongs here, such as asking an embedder.
-    Entries may come and go between it and the search. An exception of it reaches the caller.
+    Entries may come and go between it and the search. An exception of it reaches the caller. An
+    index whose ``add`` never raises may have a true attribute ``refuses_nothing``: then it is given
+    the entries of a loaded document with the first question, and opening a file takes less time.
     """
 
     def add(self, entry: Entry, /) -> None:

@@ -39,6 +39,8 @@ class WordIndex:
     True
     """
 
+    refuses_nothing = True  # so a memory may fill it with the first question
+
     def __init__(self) -> None:
         self.clear()
 
