@@ -166,6 +166,22 @@ def test_when_pins_fill_the_limit_a_pin_is_refused_and_other_entries_are_not_kep
     assert memory.remember("c", 1, importance=1).kept
 
 
+def test_a_pinned_key_is_remembered_again_also_where_pins_are_more_than_the_places(
+    clock: FakeClock,
+) -> None:
+    """As after a load with a smaller limit; it is no further pin."""
+    memory = Memory(limit=3, clock=clock)
+    for key in ("a", "b", "c"):
+        memory.remember(key, 1, pinned=True)
+    smaller = Memory(limit=2, limits={"": 1}, clock=clock)
+    smaller.restore(memory.to_state())
+    assert smaller.remember("a", 2).entry.pinned
+    assert smaller.remember("b", 2, pinned=True).kept
+    with pytest.raises(ValueError, match="cannot be pinned"):
+        smaller.remember("d", 2, pinned=True)
+    assert {entry.key: entry.data for entry in smaller} == {"a": 2, "b": 2, "c": 1}
+
+
 def test_equal_data_counts_repeats_and_keeps_feedback_and_other_data_resets_them(
     clock: FakeClock,
 ) -> None:

@@ -137,7 +137,7 @@ class Contents:
         former = self.entries.get(key)
         is_live = former is not None and former.is_live(change.now)
         entry = make(former if is_live else None)
-        if entry.pinned:
+        if entry.pinned and not (former is not None and is_live and former.pinned):
             self._need_room_for_pin(entry, change.now)
         self._take_in(former, entry)
         if entry.repeats > 1:
