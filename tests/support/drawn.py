@@ -20,7 +20,8 @@ def is_tagged(entry: Any) -> bool:
     return "tags" in entry.meta
 
 
-def is_refused(entry: Any) -> bool:
+def breaks(entry: Any) -> bool:
+    """A predicate that raises; its exception reaches the caller."""
     raise LookupError(f"nobody may ask about {entry.key}")
 
 
@@ -63,8 +64,8 @@ VALUES: Final[Mapping[str, Sequence[Any]]] = {
     "most": (1, 2, 3, 99, None, 0, 5.0, -1, "2", math.nan),
     "query": (*QUERIES, *QUERIES, ("allergy", "peanuts tea"), ["tea"], "", "zzz", 5, []),
     "maybe_query": (None, None, *QUERIES, ("what is it?", "tea", "name"), "", 5),
-    "where": (None, None, None, is_chat, is_important, is_tagged, is_refused),
-    "filter": (is_chat, is_important, is_tagged, is_refused, bool),
+    "where": (None, None, None, is_chat, is_important, is_tagged, breaks),
+    "filter": (is_chat, is_important, is_tagged, breaks, bool),
     "half_life": (None, None, 60, 43_200, timedelta(days=1), math.inf, 0, -1, "90", True, math.nan),
     "budget": (0, 4, 7, 9, 12, 16, 25, 40, 100, 17.5),
     "tokenizer": (None, None, None, len, third),
@@ -76,10 +77,11 @@ VALUES: Final[Mapping[str, Sequence[Any]]] = {
     "undone": (True, False),
     "seed": range(1_000),
     "later": ({"reviewer": "Eva"}, {"score": [1, 2.5]}, {}),
-    "said": ({}, {}, {"limit": 2}, {"limits": {"chat": 1, "note": 1}}, {"limits": {}}),
-    "limit": (1, 2, 3, 4, 5, 6, 8, None, 3.0, 0, "5", True),
+    "said": ({}, {}, {"limit": 2}, {"limits": {"note": 1, "chat": 1}}, {"limits": {}}),
+    "limit": (1, 2, 3, 4, 5, 6, 8, 12, None, 3.0, 0, "5", True),
     "limits": (
-        *(None, None, {}, {"chat": 1, "note": 2}, {"user": 1, "chat": 1, "": 1}, {"note": 1}),
+        *(None, None, {}, {"chat": 1, "note": 2}, {"user": 1, "chat": 1, "": 1}),
+        *({"order": 1, "note": 1, "chat": 1}, {"note": 1}),
         *({"": 1}, {"chat": 0, "user": 1}, {"order": "2"}),
     ),
     "window": (None, None, 0.5, 3_600, timedelta(days=2), 0, "1"),

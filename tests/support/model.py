@@ -130,6 +130,7 @@ class PlainMemory:
 
     @contextmanager
     def changing(self, now: int) -> Iterator[None]:
+        """A call that may change something; one that raises has not."""
         before = self.items
         yield
         if [*map(id, before)] != [*map(id, self.items)]:  # items are replaced, never changed
@@ -137,7 +138,7 @@ class PlainMemory:
         self.save_by_itself(now)
 
     def save_by_itself(self, now: int) -> None:
-        """The end of each call; in a batch or a transaction, only that of the whole block saves."""
+        """At the end of a call, save what is unsaved; a batch and a transaction put it off."""
         if self.autosave and self.unsaved and not self.batches and self.before is None:
             self.save(now)
 
