@@ -260,6 +260,16 @@ def test_added_numbers_are_never_used_again(clock: FakeClock) -> None:
             memory.add("x", kind=kind)
 
 
+def test_a_number_that_had_to_go_at_a_load_is_not_used_again(clock: FakeClock) -> None:
+    memory = Memory(clock=clock)
+    for key, importance in (("note:9", 0.0), ("k", 1.0)):
+        memory.remember(key, 1, importance=importance)
+    smaller = Memory(limit=1, clock=clock)
+    smaller.restore({**memory.to_state(), "numbers": {"note": 1}})
+    assert keys(smaller) == ["k"]
+    assert smaller.add("b").entry.key == "note:10"
+
+
 def test_where_gets_matches_best_first_until_enough_have_passed(clock: FakeClock) -> None:
     memory = Memory(clock=clock)
     for number in range(100):

@@ -77,7 +77,14 @@ VALUES: Final[Mapping[str, Sequence[Any]]] = {
     "undone": (True, False),
     "seed": range(1_000),
     "later": ({"reviewer": "Eva"}, {"score": [1, 2.5]}, {}),
-    "said": ({}, {}, {"limit": 2}, {"limits": {"note": 1, "chat": 1}}, {"limits": {}}),
+    "said": (
+        {},
+        {},
+        {"limit": 2},
+        {"limits": {"note": 1, "chat": 1}},
+        {"numbers": {"note": 1}},
+        {},
+    ),
     "limit": (1, 2, 3, 4, 5, 6, 8, 12, None, 3.0, 0, "5", True),
     "limits": (
         *(None, None, {}, {"chat": 1, "note": 2}, {"user": 1, "chat": 1, "": 1}),

@@ -350,7 +350,7 @@ class Contents:
             self._index.follow(before.entries, fitting)
             self.entries = EntrySet(self._window, self.limits, fitting)
             self.numbers = Numbering(document.numbers)
-            for entry in fitting if document.numbers else ():
+            for entry in document.entries if document.numbers else ():
                 self.numbers.note_key(entry)
             for name, section in self.sections.items():
                 if name in document.sections:
