@@ -8,6 +8,7 @@ from __future__ import annotations
 import platform
 
 import context
+import histories
 import persist
 import recall
 import remember
@@ -16,7 +17,7 @@ import remember
 def main() -> None:
     """About five minutes."""
     print(f"Python {platform.python_version()}, {platform.machine()}")
-    for script in (context, recall, remember, persist):
+    for script in (context, recall, remember, persist, histories):
         script.main()
 
 

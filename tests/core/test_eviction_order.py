@@ -123,14 +123,14 @@ def test_a_full_memory_of_random_importances_evicts_what_the_literal_procedure_e
     draw = random.Random(11)
     clock = FakeClock()
     memory = Memory(limit=50, clock=clock)
-    model = PlainMemory(50)
+    model = PlainMemory(limit=50)
     for number in range(2_000):
         clock.tick(draw.choice([0, 1, 60, 7_200]))
         key, importance = f"k{draw.randrange(300)}", draw.random()
         done = memory.remember(key, number, importance=importance)
-        expected = model.remember(key, number, importance, None, int(clock.now * 1000))
+        _, expected = model.remember(int(clock.now * 1000), key, number, importance)
         gone = None if done.compaction is None else [e.key for e in done.compaction.evicted]
-        assert gone == (None if expected is None else expected[1])
+        assert gone == (None if expected is None else [item.key for item in expected.evicted])
 
 
 @given(
@@ -240,15 +240,15 @@ def test_many_random_histories_agree_with_a_minimum_over_all() -> None:
     importances = [0.0, 0.1, 0.15, 0.2, 0.2 - 2**-54]
     for _ in range(400):
         memory = Memory(limit=4, recency_window=1, clock=(clock := FakeClock()))
-        model = PlainMemory(4, 1_000)
+        model = PlainMemory(limit=4, recency_window=1)
         for number in range(12):
             clock.tick(draw.choice([-0.7, -0.3, 0, 0.2, 0.4, 1]))
             key, importance = f"k{draw.randrange(9)}", draw.choice(importances)
             done = memory.remember(key, number, importance=importance).compaction
             now = math.floor(clock.now * 1000)
-            expected = model.remember(key, number, importance, None, now)
+            _, expected = model.remember(now, key, number, importance)
             gone = None if done is None else [entry.key for entry in done.evicted]
-            assert gone == (None if expected is None else expected[1])
+            assert gone == (None if expected is None else [item.key for item in expected.evicted])
 
 
 @given(
@@ -317,3 +317,26 @@ def test_an_entry_whose_weight_changes_to_and_fro_does_not_fill_the_heap() -> No
             order.add(2, weight, 2)
             assert order.first_to_go(now=now) == 0
     assert order.sizes()["longest heap"] <= 2 * len(living) + 9
+
+
+def test_a_clock_that_goes_back_and_forth_does_not_pile_up_anything() -> None:
+    """Entries of eight worths leave the window of freshness and come back, one by one."""
+    entries = EntrySet(WINDOW, {})
+    for number in range(8):
+        entries.put(stored(f"k{number}", number / 10, number))
+    for turn in range(4_000):
+        first_to_go(entries, 1_000 + turn % 8)
+    assert max(entries.sizes().values()) < 60
+
+
+def test_feedback_this_way_and_that_does_not_pile_up_anything() -> None:
+    """Eight entries take turns in going to another worth and back, behind an older one."""
+    entries = EntrySet(WINDOW, {})
+    entries.put(stored("old", 0.1, 0))
+    for number in range(8):
+        entries.put(stored(f"k{number}", 0.1, 1))
+    for turn in range(4_000):
+        for importance in (0.2, 0.1):
+            entries.amend(stored(f"k{turn % 8}", importance, 1))
+        assert first_to_go(entries, 2) == "old"
+    assert max(entries.sizes().values()) < 60

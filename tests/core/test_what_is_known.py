@@ -166,6 +166,22 @@ def test_when_pins_fill_the_limit_a_pin_is_refused_and_other_entries_are_not_kep
     assert memory.remember("c", 1, importance=1).kept
 
 
+def test_a_pinned_key_is_remembered_again_also_where_pins_are_more_than_the_places(
+    clock: FakeClock,
+) -> None:
+    """As after a load with a smaller limit; it is no further pin."""
+    memory = Memory(limit=3, clock=clock)
+    for key in ("a", "b", "c"):
+        memory.remember(key, 1, pinned=True)
+    smaller = Memory(limit=2, limits={"": 1}, clock=clock)
+    smaller.restore(memory.to_state())
+    assert smaller.remember("a", 2).entry.pinned
+    assert smaller.remember("b", 2, pinned=True).kept
+    with pytest.raises(ValueError, match="cannot be pinned"):
+        smaller.remember("d", 2, pinned=True)
+    assert {entry.key: entry.data for entry in smaller} == {"a": 2, "b": 2, "c": 1}
+
+
 def test_equal_data_counts_repeats_and_keeps_feedback_and_other_data_resets_them(
     clock: FakeClock,
 ) -> None:
@@ -242,6 +258,16 @@ def test_added_numbers_are_never_used_again(clock: FakeClock) -> None:
     for kind in ("", "a:b"):
         with pytest.raises(ValueError, match="kind must not"):
             memory.add("x", kind=kind)
+
+
+def test_a_number_that_had_to_go_at_a_load_is_not_used_again(clock: FakeClock) -> None:
+    memory = Memory(clock=clock)
+    for key, importance in (("note:9", 0.0), ("k", 1.0)):
+        memory.remember(key, 1, importance=importance)
+    smaller = Memory(limit=1, clock=clock)
+    smaller.restore({**memory.to_state(), "numbers": {"note": 1}})
+    assert keys(smaller) == ["k"]
+    assert smaller.add("b").entry.key == "note:10"
 
 
 def test_where_gets_matches_best_first_until_enough_have_passed(clock: FakeClock) -> None:

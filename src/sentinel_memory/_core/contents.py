@@ -137,7 +137,7 @@ class Contents:
         former = self.entries.get(key)
         is_live = former is not None and former.is_live(change.now)
         entry = make(former if is_live else None)
-        if entry.pinned:
+        if entry.pinned and not (former is not None and is_live and former.pinned):
             self._need_room_for_pin(entry, change.now)
         self._take_in(former, entry)
         if entry.repeats > 1:
@@ -350,7 +350,7 @@ class Contents:
             self._index.follow(before.entries, fitting)
             self.entries = EntrySet(self._window, self.limits, fitting)
             self.numbers = Numbering(document.numbers)
-            for entry in fitting if document.numbers else ():
+            for entry in document.entries if document.numbers else ():
                 self.numbers.note_key(entry)
             for name, section in self.sections.items():
                 if name in document.sections:
