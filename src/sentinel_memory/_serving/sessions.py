@@ -24,7 +24,7 @@ from ..errors import DamagedStoreError, SentinelMemoryError, StoreConflictError
 from ..memory import Memory
 from ..recall.conversation import ConversationIndex
 from ..recall.names import NameIndex
-from ..results import Compaction, LoadResult, Remembered
+from ..results import Compaction, Remembered
 from ..stores import open_store
 from ..stores.sqlite import SQLiteStore
 from .lines import (
@@ -92,7 +92,7 @@ class ServedMemory:
         self._path: Final = path
         self._limit: Final = limit
         self._archive: Final = None if archive is None else Archive(archive, on_error=on_error)
-        self._archived_load: LoadResult | None = None
+        self._from_load: frozenset[int] = frozenset()  # what of the last load is in the archive
         self._lock: Final = threading.Lock()
         # What this session has seen, as fingerprints of keys and of their data: no text stays here.
         self._seen: Final[OrderedDict[str, str]] = OrderedDict()
@@ -259,7 +259,7 @@ class ServedMemory:
             for other in card.together[:limit]
         ]
         lines = [line(by_key[key], _LIST_CHARS) for key in card.keys]
-        head = f"{quoted(card.name)} is in {card.count} memories; newest first, then other names in them."
+        head = f"{quoted(card.name)} is in {card.count} memories: newest first, and names with it."
         return f"{head}\n{labelled([*lines, *beside])}"
 
     def forget(self, key: str) -> str:
@@ -331,28 +331,36 @@ class ServedMemory:
         return memory
 
     def _look(self, see: Callable[[Memory], _T]) -> _T:
-        with self._lock, _told("read"):
+        with self._turn("read"):
             return see(self._current())
 
     def _change(self, make: Callable[[Memory], _T]) -> _T:
         """Return ``make(memory)``, applied to what the file has now and saved, or undone."""
 
         def change(memory: Memory) -> _T:
-            # What a load had no room for leaves the file with this save.
-            load = memory.last_load
-            if load is not None and load is not self._archived_load:
-                self._put_away(load.compaction)
-                self._archived_load = load
+            if memory.last_load is not None:
+                self._put_away_from_load(memory.last_load.compaction)
             return make(memory)
 
-        with self._lock, _told("written"):
-            memory = self._current()
+        with self._turn("written"):
+            return self._current().transact(change)
+
+    @contextmanager
+    def _turn(self, done: str) -> Iterator[None]:
+        """One call at a time; what it raises tells a model what to do."""
+        with self._lock:
             try:
-                return memory.transact(change)
-            except Refused:
-                raise
-            except BaseException:
-                self._memory = None  # it may hold what was not saved; the file is what counts
+                yield
+            except BaseException as error:
+                if isinstance(error, Refused):
+                    raise
+                # It may hold what was not saved, or a file that is no more: the file is what
+                # counts, and the next call opens it again.
+                self._memory = None
+                if isinstance(error, (SentinelMemoryError, OSError, ValueError, TypeError)):
+                    raise Refused(
+                        f"{escaped(str(error)).rstrip('.')}. {_way_out(error, done)}"
+                    ) from error
                 raise
 
     def _put_away(self, compaction: Compaction | None) -> None:
@@ -364,6 +372,14 @@ class ServedMemory:
         if self._archive is not None and compaction is not None and compaction.evicted:
             self._archive(compaction)
             self._archive.flush()
+
+    def _put_away_from_load(self, compaction: Compaction | None) -> None:
+        """Archive what a load had no room for, once: it leaves the file with the next save."""
+        evicted = () if compaction is None else compaction.evicted
+        known = {hash((entry.updated_ms, entry.line)): entry for entry in evicted}
+        fresh = tuple(entry for mark, entry in known.items() if mark not in self._from_load)
+        self._put_away(Compaction(evicted=fresh))
+        self._from_load = frozenset(known)
 
     # What this session has seen
 
@@ -379,15 +395,6 @@ class ServedMemory:
 
     def _was_seen_otherwise(self, entry: Entry) -> bool:
         return self._seen.get(fingerprint(entry.key)) not in (None, fingerprint(entry.line))
-
-
-@contextmanager
-def _told(done: str) -> Iterator[None]:
-    """Turn what a memory or its file raises into what a model can act on."""
-    try:
-        yield
-    except (SentinelMemoryError, OSError, ValueError, TypeError) as error:
-        raise Refused(f"{escaped(str(error)).rstrip('.')}. {_way_out(error, done)}") from error
 
 
 def _way_out(error: Exception, done: str) -> str:
