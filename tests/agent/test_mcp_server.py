@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import re
+import shlex
 import subprocess
 import sys
 from collections.abc import AsyncIterator, Callable, Coroutine
@@ -517,3 +519,22 @@ def test_a_session_that_ends_at_once_leaves_quietly(tmp_path: Path) -> None:
 def test_the_console_script_is_the_same_program() -> None:
     [script] = entry_points(group="console_scripts", name="sentinel-memory-mcp")
     assert script.load() is main
+
+
+def test_the_line_in_the_readme_starts_a_server(tmp_path: Path) -> None:
+    readme = (Path(__file__).parents[2] / "README.md").read_text(encoding="utf-8")
+    [line] = re.findall(r"claude mcp add memory -- (.*)", readme)
+    program, path = shlex.split(line)
+    assert Path(program).parent == Path("$PWD/.venv/bin")
+    assert Path(path).parent == Path("~")
+
+    async def work() -> None:
+        server = StdioServerParameters(
+            command=str(Path(sys.executable).with_name(Path(program).name)),
+            args=[str(tmp_path / Path(path).name)],
+            env=ENVIRONMENT,
+        )
+        async with Client(server) as client:
+            assert "0 memories" in await Session(client)("stats")
+
+    run(work)
