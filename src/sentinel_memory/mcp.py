@@ -366,13 +366,16 @@ def create_server(
     ...     create_server(os.path.join(folder, "guest.json")).name
     'sentinel-memory'
     """
-    served = ServedMemory(path, limit=limit, archive=archive, on_error=_tell)
+    return _server(ServedMemory(path, limit=limit, archive=archive, on_error=_tell))
+
+
+def _server(served: ServedMemory, lifespan: Any = None) -> MCPServer[Any]:
     server = _Server(
         "sentinel-memory",
         version=__version__,
         instructions=_INSTRUCTIONS,
         log_level="WARNING",
-        lifespan=_clean_stdout,
+        lifespan=lifespan,
     )
     _Tools(served).add_to(server)
     return server
@@ -405,11 +408,13 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--archive", metavar="FOLDER", help="where evicted memories are kept")
     options = parser.parse_args(arguments)
     try:
-        server = create_server(options.path, limit=options.limit, archive=options.archive)
+        served = ServedMemory(
+            options.path, limit=options.limit, archive=options.archive, on_error=_tell
+        )
     except (SentinelMemoryError, OSError, ValueError) as error:
         raise SystemExit(f"sentinel-memory-mcp: {error}") from None
     try:
-        server.run("stdio")
+        _server(served, _clean_stdout).run("stdio")
     except KeyboardInterrupt:
         raise SystemExit(130) from None
 

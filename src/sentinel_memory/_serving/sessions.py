@@ -30,6 +30,7 @@ from ..stores.sqlite import SQLiteStore
 from .lines import (
     CONTROLS,
     escaped,
+    keys_of,
     labelled,
     line,
     quoted,
@@ -293,27 +294,26 @@ class ServedMemory:
     def stats(self) -> str:
         """Counts of what is remembered."""
 
-        def see(memory: Memory) -> list[str]:
+        def see(memory: Memory) -> tuple[list[str], list[str]]:
             stats, load = memory.stats(), memory.last_load
             pins = sum(entry.pinned for entry in memory)
             lines = [
                 f"{stats.size} memories of at most {stats.limit}",
                 f"{pins} pinned; the server pins at most {stats.limit // _SHARE_OF_PINS}",
-                f"evicted by this session: {stats.evicted}",
+                f"evicted since this session began: {stats.evicted}",
             ]
             if load is not None and load.dropped:
                 lines.append(f"set aside as not valid: {load.dropped}")
             if load is not None and load.altered:
                 lines.append("the file was edited or damaged outside the memory")
             kinds = sorted(stats.kinds.items(), key=lambda item: (-item[1], item[0]))
-            lines += [f"kind {quoted(clip(kind, 100))}: {count}" for kind, count in kinds[:PAGE]]
-            return lines
+            return lines, [f"{count} of kind {quoted(clip(kind, 100))}" for kind, count in kinds]
 
-        lines = self._look(see)
+        lines, kinds = self._look(see)
         if self._archive is not None:
             archive = self._archive
             lines.append(f"archive: {archive.written} written, {archive.errors} errors")
-        return "\n".join(lines)
+        return "\n".join([*lines, *([labelled(kinds[:PAGE])] if kinds else [])])
 
     # Reading and writing
 
@@ -441,8 +441,7 @@ def _check_pins(memory: Memory) -> None:
         raise Refused(
             f"Not remembered: {len(pinned)} memories are pinned, and the server pins at most"
             f" {most}. Remember this one with a high importance instead, or first unpin another:"
-            " remember it again under its key with pinned false. Pinned are:"
-            f" {', '.join(map(quoted, pinned[:PAGE])) or 'none'}."
+            f" remember it again under its key with pinned false. {keys_of('Pinned are', pinned)}"
         )
 
 
