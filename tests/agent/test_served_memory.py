@@ -16,7 +16,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sentinel_memory import JsonFileStore, Memory, careful_estimate, one_line
+from sentinel_memory import JsonFileStore, Memory, SQLiteStore, careful_estimate, one_line
 from sentinel_memory._serving.lines import escaped
 from sentinel_memory._serving.sessions import MOST_CHARS, PAGE, Refused, ServedMemory
 from sentinel_memory.agent import Archive, fingerprint
@@ -500,6 +500,24 @@ def test_a_write_that_fails_is_told_and_never_comes_back(
     assert "k:2" not in served.listed()
     served.remember("later", "k:3")
     assert keys_in(path) == ["k:1", "k:3"]
+
+
+def test_a_file_that_others_hold_too_long_is_told(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    served = ServedMemory(path)
+    served.remember("kept", "k:1")
+
+    def held(_: object) -> NoReturn:
+        raise TimeoutError(errno.ETIMEDOUT, "another writer was not done with it", str(path))
+
+    with monkeypatch.context() as patch:
+        patch.setattr(JsonFileStore, "exclusive", held)
+        patch.setattr(SQLiteStore, "exclusive", held)
+        with pytest.raises(Refused, match="make the same call again in a moment"):
+            served.reinforce("k:1")
+        assert "k:1: kept" in served.listed()
+    assert "+1" in served.reinforce("k:1")
 
 
 def test_a_damaged_file_is_told_and_left_and_a_repaired_one_works(path: Path) -> None:
