@@ -363,6 +363,26 @@ def test_feedback_is_counted_and_an_unknown_key_is_told(path: Path) -> None:
     assert path.read_bytes() == before
 
 
+@pytest.mark.parametrize("step", range(16))
+def test_a_memory_that_expires_in_the_middle_of_a_call_is_not_there(
+    served: ServedMemory, monkeypatch: pytest.MonkeyPatch, step: int
+) -> None:
+    """Whichever look at the clock is the first that is too late."""
+    served.remember("soon gone", "k:1", ttl=60)
+    now = time.time()
+    clock = iter([now] * step)
+    monkeypatch.setattr(time, "time", lambda: next(clock, now + 61))
+    try:
+        said = served.reinforce("k:1")
+    except Refused as refused:
+        said = str(refused)
+    assert said.startswith(('There is no memory "k:1"', 'Noted for "k:1"'))
+    assert (step > 0) or said.startswith("There is no")
+    monkeypatch.setattr(time, "time", lambda: now + 61)
+    with pytest.raises(Refused, match='no memory "k:1"'):
+        served.demote("k:1")
+
+
 def test_a_key_is_found_as_it_is_shown(path: Path) -> None:
     with Memory.open(path) as memory:
         memory.remember("odd\nkey", "one")

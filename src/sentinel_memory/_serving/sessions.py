@@ -199,8 +199,13 @@ class ServedMemory:
         return self._feedback(key, Memory.demote)
 
     def _feedback(self, key: str, give: Callable[[Memory, str], Entry | None]) -> str:
-        entry = self._change(lambda memory: give(memory, _found(memory, key).key))
-        assert entry is not None
+        def change(memory: Memory) -> Entry:
+            entry = give(memory, _found(memory, key).key)
+            if entry is None:  # it has just expired
+                raise _unknown(key)
+            return entry
+
+        entry = self._change(change)
         return f"Noted for {quoted(entry.key)}; its feedback is now {entry.feedback:+d} of 7."
 
     def near(self, key: str, threshold: float | None = None, limit: int = 5) -> str:
@@ -243,7 +248,8 @@ class ServedMemory:
 
     def names(self, name: str = "", limit: int = PAGE) -> str:
         """The names in the memories, or what is remembered with one of them."""
-        entries = self._look(list[Entry])  # live ones: the memory's own index has expired ones, too
+        # Of what is live: an index that follows the memory would have expired ones, too.
+        entries = self._look(lambda memory: list(memory))
         index = NameIndex()
         for entry in entries:
             index.add(entry)
@@ -465,8 +471,10 @@ def _find(memory: Memory, key: str) -> Entry | None:
 def _found(memory: Memory, key: str) -> Entry:
     entry = _find(memory, key)
     if entry is None:
-        raise Refused(
-            f"There is no memory {quoted(clip(key, MOST_KEY_CHARS))}; recall and list show the"
-            " keys."
-        )
+        raise _unknown(key)
     return entry
+
+
+def _unknown(key: str) -> Refused:
+    shown = quoted(clip(key, MOST_KEY_CHARS))
+    return Refused(f"There is no memory {shown}; recall and list show the keys.")
