@@ -464,6 +464,24 @@ def test_what_another_session_evicted_is_forgotten_too(path: Path) -> None:
     assert b"secretword" not in bytes_in(path.parent)
 
 
+def test_what_leaves_is_in_the_archive_before_the_file_has_lost_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Else a session that forgets it in between would find nothing to erase."""
+    archive = Archive(tmp_path / "archive")
+    served = ServedMemory(tmp_path / "guest.json", limit=1, archive=tmp_path / "archive")
+    served.remember("one", "k:1")
+    real, found = JsonFileStore.save, []
+
+    def save(store: JsonFileStore, state: dict[str, Any]) -> None:
+        found.append([archived.entry.data for archived in archive.find("k:1")])
+        real(store, state)
+
+    monkeypatch.setattr(JsonFileStore, "save", save)
+    served.remember("two", "k:2")
+    assert found == [["one"]]
+
+
 def test_what_a_smaller_limit_has_no_room_for_goes_into_the_archive_once(path: Path) -> None:
     with Memory.open(path, limit=10) as memory:
         for number in range(6):
