@@ -9,6 +9,7 @@ the tools, errors, the command line. What the tools do is in ``_serving``. Needs
 from __future__ import annotations
 
 import argparse
+import json
 import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, redirect_stdout
@@ -293,6 +294,11 @@ class _Server(MCPServer[Any]):
     """The one door of all tool calls: arguments and errors as a model can act on them."""
 
     async def call_tool(self, name: str, arguments: dict[str, Any], context: Any = None) -> Any:
+        if not _is_unicode(arguments):
+            raise ToolError(
+                "The call has half a character in it, a lone surrogate. Nothing was done; call"
+                " again with whole characters."
+            )
         schemas = {tool.name: tool.input_schema["properties"] for tool in await self.list_tools()}
         if name not in schemas:
             raise ToolError(f"There is no tool {_shown(name)}. The tools are {', '.join(schemas)}.")
@@ -319,6 +325,15 @@ class _Server(MCPServer[Any]):
             if isinstance(error.__cause__, ValidationError):
                 raise ToolError(_correction(name, known, error.__cause__)) from error.__cause__
             raise
+
+
+def _is_unicode(value: object) -> bool:
+    """Whether all texts in JSON data can be written; on the wire they always can."""
+    try:
+        json.dumps(value, ensure_ascii=False).encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def _shown(name: str) -> str:

@@ -203,6 +203,8 @@ def test_the_tools_say_what_they_are(tmp_path: Path) -> None:
         ("reinforce", {"key": "none"}, ['no memory "none"']),
         ("demote", {"key": "none"}, ['no memory "none"']),
         ("reinforce_used", {"answer": "a", "keys": []}, ["keys: ", "at least 1 item"]),
+        ("names", {"name": "\ud800"}, ["a lone surrogate", "call again with whole characters"]),
+        ("remember", {"text": "x", "tags": ["\udfff"]}, ["a lone surrogate"]),
         ("oops\n", {}, ["no tool 'oops\\\\n'", "The tools are remember, recall"]),
     ],
 )
