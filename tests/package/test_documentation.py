@@ -10,6 +10,7 @@ import pkgutil
 import re
 import sys
 import types
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -18,11 +19,21 @@ import pytest
 import sentinel_memory
 
 README = Path(__file__).parents[2] / "README.md"
+# What needs an extra is tested where the extra is installed.
+EXTRAS = {"sentinel_memory.mcp": "mcp"}
 MODULES = [
     "sentinel_memory",
     *(
         module.name
         for module in pkgutil.walk_packages(sentinel_memory.__path__, "sentinel_memory.")
+        if module.name not in EXTRAS
+    ),
+    *(
+        pytest.param(
+            name,
+            marks=pytest.mark.skipif(find_spec(extra) is None, reason=f"needs the extra {extra}"),
+        )
+        for name, extra in EXTRAS.items()
     ),
 ]
 

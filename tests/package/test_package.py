@@ -118,13 +118,18 @@ LAYERS = [
         "pool",
         "",
     },
+    {"_serving", "_serving.lines", "_serving.sessions"},
+    {"mcp"},
 ]
 # Between modules of the bottom row that are in no package.
 WITHIN_A_ROW = {("document", "errors"), ("document", "_basics.checks")}
+# Who needs more than the standard library, and what: exactly these, each named for its extra.
+EXTRAS = {"mcp": {"mcp", "pydantic"}}
 # Who touches files and threads: exactly these.
 TOUCHES = {
     "os": {
         "_basics.forks",
+        "_serving.sessions",  # the type of a path
         "agent._snapshots",
         "agent.archive",
         "stores",  # the type of a path
@@ -137,10 +142,12 @@ TOUCHES = {
         "stores._turns",
         "stores.json_file",
         "stores.sqlite",
+        "mcp",  # the type of a path
         "memory",
     },
     "threading": {
         "_basics.forks",
+        "_serving.sessions",
         "_core.locks",
         "_core.saving",
         "agent.archive",
@@ -198,10 +205,16 @@ def test_nothing_is_needed_at_run_time() -> None:
 
 
 def test_only_the_standard_library_is_imported() -> None:
+    """But for the modules that are named for an extra, which the package never imports."""
+    needs = {}
     for path in MODULES:
-        outside = {name for name in imports_of(path) if not name.startswith("sentinel_memory:")}
-        tops = {name.split(".")[0] for name in outside}
-        assert tops <= sys.stdlib_module_names, path
+        others = {name for name in imports_of(path) if not name.startswith("sentinel_memory:")}
+        tops = {name.split(".")[0] for name in others} - sys.stdlib_module_names
+        if tops:
+            needs[name_of(path)] = tops
+        used = {f"sentinel_memory:{name}" for name in EXTRAS} & imports_of(path)
+        assert not used, path
+    assert needs == EXTRAS
 
 
 def test_the_table_of_layers_names_every_module() -> None:

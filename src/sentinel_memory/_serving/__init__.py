@@ -1,0 +1,1 @@
+"""The tools of the memory server without the protocol; only ``mcp.py`` imports these."""
