@@ -514,25 +514,17 @@ def _usual_entry(raw: dict[str, Any]) -> Entry | None:
     ):
         return None
     line = f"{key}: {data}"
-    if not (line.isascii() or _is_encodable(line)):
-        return None
-    return Entry(
-        key,
-        line,
-        False,
-        importance=importance,
-        created_ms=created,
-        updated_ms=updated,
-        expires_ms=expires,
-    )
-
-
-def _is_encodable(text: str) -> bool:
     try:
-        text.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
+        check_text(line, key)
+    except ValueError:
+        return None
+    fields: dict[str, Any] = {
+        "importance": importance,
+        "created_ms": created,
+        "updated_ms": updated,
+        "expires_ms": expires,
+    }
+    return Entry(key, line, False, **fields)
 
 
 def is_stored_as(entry: Entry, raw: dict[str, Any]) -> bool:
