@@ -7,6 +7,7 @@ import warnings
 from collections.abc import Callable, Iterator
 from typing import Any, Final, NamedTuple
 
+from .._basics.numbers import DEFAULTS
 from ..entry import Entry
 from ..errors import AlteredStoreWarning, DamagedStoreError
 from ..memory import Memory
@@ -17,7 +18,7 @@ from ..stores.protocol import Store
 from .lines import LONG_AGO, NoIndex
 from .showing import Progress, Stop, size_text
 
-__all__ = ["Change", "File", "Looked", "Outcome"]
+__all__ = ["Change", "File", "Looked", "Outcome", "counted"]
 
 _LARGE: Final = 4_000_000
 """Bytes of a file from which on its reading is announced, which cannot be done half-way: raised,
@@ -65,8 +66,14 @@ class Outcome:
         self.expired = 0  # entries whose time was over, which a save leaves out
         self.counts: dict[str, int] = {}  # what else the command counts
         self.needed = 0  # places that all would have needed
+        self.limit = 0  # of the memory afterwards
         self.refused = ""  # why nothing was written
         self.notes: list[str] = []
+
+    @property
+    def is_nothing(self) -> bool:
+        """Whether there was nothing to do, not even something that is so already."""
+        return not (self.done or self.missing or self.notes)
 
 
 class Change(NamedTuple):
@@ -86,12 +93,11 @@ class Change(NamedTuple):
 class File:
     """The file at ``path``, and in a database the memory called ``name``."""
 
-    def __init__(
-        self, path: str, name: str, *, clock: Callable[[], float], progress: Progress
-    ) -> None:
+    def __init__(self, path: str, name: str, *, now: float, progress: Progress) -> None:
         self.path: Final = path
+        self.full_path: Final = os.path.abspath(os.path.expanduser(path))
         self._name: Final = name
-        self._clock: Final = clock
+        self._now: Final = now
         self._progress: Final = progress
 
     # Looking
@@ -107,6 +113,9 @@ class File:
                 raise Stop(f"{self.path} has no memory {mine}; --name takes one of {others}", 2)
         if found is None and not creates:
             raise Stop(f"there is no file {self.path}, and none was made", 2)
+        folder = os.path.dirname(self.full_path)
+        if found is None and not os.path.isdir(folder):
+            raise Stop(f"there is no folder {folder}, and none was made", 2)
         if found is None or found.state is None:
             return self._looked({"version": 1, "entries": []}, "none", index)
         return self._looked(found.state, found.digest, index)
@@ -117,13 +126,12 @@ class File:
             limit=_NO_LIMIT,
             limits={},
             index=NoIndex() if index is None else index,
-            clock=lambda: LONG_AGO if early else self._clock(),
+            clock=lambda: LONG_AGO if early else self._now,
         )
         result = self._restored(memory, state)
         entries = list(memory)
         early = False
-        plain, limit = result, _NO_LIMIT
-        program = Memory(index=NoIndex(), clock=self._clock)
+        program = Memory(index=NoIndex(), clock=lambda: self._now)
         plain = self._restored(program, state)
         limit = program.stats().limit
         return Looked(state, digest, memory, entries, result, plain, limit)
@@ -137,7 +145,7 @@ class File:
 
     def _announce(self) -> None:
         try:
-            size = os.stat(os.path.expanduser(self.path)).st_size
+            size = os.stat(self.full_path).st_size
         except (OSError, ValueError):
             return
         if size >= _LARGE:
@@ -151,18 +159,20 @@ class File:
         So whatever is refused, touches no file.
         """
         looked = self.look(creates=change.creates)
-        trial = Memory(limit=change.limit, index=NoIndex(), clock=self._clock)
+        trial = Memory(limit=change.limit, index=NoIndex(), clock=lambda: self._now)
         self._restored(trial, looked.state)
         outcome = _made(change, trial)
-        if not change.dry and not outcome.refused and outcome.done:
+        if outcome.refused or not outcome.done:
+            return outcome
+        if not change.dry:
             outcome = self._write(change)
-            self._note(outcome, looked)
+        self._note(outcome, looked)
         return outcome
 
     def _write(self, change: Change) -> Outcome:
         store = self._store()
         memory = Memory(
-            store=store, load=False, limit=change.limit, index=NoIndex(), clock=self._clock
+            store=store, load=False, limit=change.limit, index=NoIndex(), clock=lambda: self._now
         )
         outcomes: list[Outcome] = []
 
@@ -196,11 +206,25 @@ class File:
         """Say what the save changed beside what was asked for."""
         if outcome.expired:
             outcome.notes.append(
-                f"{counted(outcome.expired, 'entry', 'entries')} had expired and left the file"
+                f"{counted(outcome.expired, 'expired entry leaves', 'expired entries leave')} the file"
+                " with this save"
             )
         if before.digest == "differs":
             outcome.notes.append(
-                "the file had been edited or damaged since it was saved; it has a new digest now"
+                "the file was edited or damaged since it was saved; this save gives it a new digest"
+            )
+        if before.result.dropped:
+            outcome.notes.append(
+                f"{counted(before.result.dropped, 'part', 'parts')} of the file not valid; they stay"
+                " in it, set aside: see check"
+            )
+        if outcome.limit != before.limit:
+            outcome.notes.append(
+                f"the limit of the memory was {before.limit:,}; with this save it is {outcome.limit:,}"
+            )
+        elif "limit" not in before.state and outcome.limit != DEFAULTS["limit"]:
+            outcome.notes.append(
+                f"the file names no limit; this save writes {outcome.limit:,}, so that nothing is lost"
             )
 
 
@@ -233,11 +257,12 @@ def _made(change: Change, memory: Memory) -> Outcome:
     stats = memory.stats()
     outcome.expired += stats.stored - stats.size
     outcome.needed = stats.size + len(outcome.evicted)
+    outcome.limit = stats.limit
     change.make(memory, outcome)
     if outcome.evicted and not change.evicts and not outcome.refused:
         number = counted(len(outcome.evicted), "entry", "entries")
         outcome.refused = (
-            f"{number} would be evicted, because the limit is {memory.stats().limit}:"
+            f"{number} would be evicted, because the limit is {outcome.limit:,}:"
             f" {', '.join(entry.key for entry in outcome.evicted[:5])}"
             f"{', ...' if len(outcome.evicted) > 5 else ''}"
         )

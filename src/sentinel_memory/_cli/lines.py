@@ -115,7 +115,7 @@ def _take(waiting: dict[str, tuple[int, dict[str, Any]]], found: Lines) -> int:
     for entry in entries:
         again += found.entries.pop(entry.key, None) is not None
         found.entries[entry.key] = entry
-    found.bad += [BadLine(numbers[id(raw)], reason) for raw, reason in rejected]
+    found.bad.extend(BadLine(numbers[id(raw)], reason) for raw, reason in rejected)
     waiting.clear()
     return again
 

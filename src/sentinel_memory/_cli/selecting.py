@@ -120,7 +120,7 @@ class Selection(NamedTuple):
     @property
     def is_everything(self) -> bool:
         """Whether nothing was asked for."""
-        return not self.where and self.kind is self.older is self.newer is None
+        return self.kind is None and not self.where and self.older is None and self.newer is None
 
     def __call__(self, entry: Entry) -> bool:
         """Whether the entry is meant."""

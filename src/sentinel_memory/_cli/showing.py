@@ -11,7 +11,7 @@ import math
 import shutil
 import time
 import unicodedata
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any, Final, NamedTuple, Protocol
 
@@ -187,6 +187,16 @@ class Screen:
         """A text of several lines, each escaped and two columns to the right."""
         for part in text.split("\n"):
             self.line(f"  {part}")
+
+    def value(self, value: Any) -> None:
+        """JSON data, indented: a string as the text that it is."""
+        self.indented(value if isinstance(value, str) else json_text(value, indent=2))
+
+    def facts(self, facts: Mapping[str, str]) -> None:
+        """Names and what they stand for, one on each line."""
+        width = max(map(len, facts))
+        for name, text in facts.items():
+            self.line(f"{name:{width}}  {text}")
 
     def table(self, columns: Sequence[Column], rows: Iterable[Sequence[str]]) -> None:
         """Rows under titles. The last column gets what the others leave, the first is cut too."""
