@@ -41,8 +41,8 @@ def _rejected(memory: Memory) -> list[Any]:
 
 def prune(call: Call) -> int:
     """Forget all live entries that are meant; pinned ones only if that is said."""
-    means = call.selection
-    if means.is_everything:
+    means = call.selection.means
+    if call.selection.is_everything:
         raise Stop("prune needs one of --kind, --where, --older or --newer; nothing was done", 2)
     pins = call.options.pinned
 

@@ -203,28 +203,27 @@ class File:
         return SQLiteStore(self.path, self._name)
 
     def _note(self, outcome: Outcome, before: Looked) -> None:
-        """Say what the save changed beside what was asked for."""
+        """Say what the save changes beside what was asked for."""
         if outcome.expired:
-            outcome.notes.append(
-                f"{counted(outcome.expired, 'expired entry leaves', 'expired entries leave')} the file"
-                " with this save"
-            )
+            leave = counted(outcome.expired, "expired entry leaves", "expired entries leave")
+            outcome.notes.append(f"{leave} the file with this save")
         if before.digest == "differs":
             outcome.notes.append(
                 "the file was edited or damaged since it was saved; this save gives it a new digest"
             )
         if before.result.dropped:
+            parts = counted(before.result.dropped, "part", "parts")
             outcome.notes.append(
-                f"{counted(before.result.dropped, 'part', 'parts')} of the file not valid; they stay"
-                " in it, set aside: see check"
+                f"{parts} of the file not valid, and set aside in it with this save; see check"
             )
-        if outcome.limit != before.limit:
+        was, limit = before.limit, outcome.limit
+        if limit != was:
             outcome.notes.append(
-                f"the limit of the memory was {before.limit:,}; with this save it is {outcome.limit:,}"
+                f"the limit of the memory was {was:,}; with this save it is {limit:,}"
             )
-        elif "limit" not in before.state and outcome.limit != DEFAULTS["limit"]:
+        elif "limit" not in before.state and limit != DEFAULTS["limit"]:
             outcome.notes.append(
-                f"the file names no limit; this save writes {outcome.limit:,}, so that nothing is lost"
+                f"the file names no limit; this save writes {limit:,}, so that nothing is lost"
             )
 
 

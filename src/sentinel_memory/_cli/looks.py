@@ -22,7 +22,7 @@ __all__ = ["check", "context", "export", "list_entries", "recall", "show", "stat
 
 def list_entries(call: Call) -> int:
     """The entries, newest first."""
-    means = call.selection
+    means = call.selection.means
     found = [entry for entry in call.look().memory if means(entry)][::-1][: call.options.n]
     if call.json:
         call.screen.json([entry.to_dict() for entry in found])
@@ -108,7 +108,7 @@ def _index(name: str) -> RecallIndex:
 def recall(call: Call) -> int:
     """The entries that answer a question, best first."""
     memory = call.look(_index(call.options.index)).memory
-    found = memory.recall(call.options.question, limit=call.options.n, where=call.selection)
+    found = memory.recall(call.options.question, limit=call.options.n, where=call.selection.means)
     if call.json:
         call.screen.json(
             [
@@ -131,7 +131,7 @@ def context(call: Call) -> int:
         options.budget,
         query=options.question,
         tokenizer=careful_estimate if options.tokens == "careful" else estimate_tokens,
-        where=call.selection,
+        where=call.selection.means,
     )
     rows = found.explain()
     if call.json:
@@ -183,7 +183,7 @@ def _explain(call: Call, rows: Sequence[Explained]) -> None:
 
 def export(call: Call) -> int:
     """The live entries as JSON lines, oldest first, with everything that is known about them."""
-    means = call.selection
+    means = call.selection.means
     found = [entry for entry in call.look().memory if means(entry)]
     for entry in found:
         call.screen.json(entry.to_state(), indent=None)
@@ -206,38 +206,44 @@ def stats(call: Call) -> int:
     """How much there is of what, and the limits."""
     looked = call.look()
     live = list(looked.memory)
-    facts = {
-        "file": call.file.path,
-        "bytes": os.path.getsize(call.file.full_path),
-        "live": len(live),
-        "expired": len(looked.entries) - len(live),
-        "pinned": sum(entry.pinned for entry in live),
-        "limit": looked.limit,
-        "limits": looked.limits,
-        "oldest": min((entry.updated_at for entry in live), default=None),
-        "newest": max((entry.updated_at for entry in live), default=None),
-        "kinds": looked.memory.stats().kinds,
-        "sections": _sections(looked),
-    }
+    size = os.path.getsize(call.file.full_path)
+    pinned = sum(entry.pinned for entry in live)
+    expired = len(looked.entries) - len(live)
+    oldest = min((entry.updated_at for entry in live), default=None)
+    newest = max((entry.updated_at for entry in live), default=None)
+    sections = _sections(looked)
     if call.json:
-        call.screen.json(facts)
+        call.screen.json(
+            {
+                "file": call.file.path,
+                "bytes": size,
+                "live": len(live),
+                "expired": expired,
+                "pinned": pinned,
+                "limit": looked.limit,
+                "limits": looked.limits,
+                "oldest": oldest,
+                "newest": newest,
+                "kinds": looked.memory.stats().kinds,
+                "sections": sections,
+            }
+        )
         return DONE
     shown = {
-        "file": f"{call.file.path}, {size_text(facts['bytes'])}",
+        "file": f"{call.file.path}, {size_text(size)}",
         "entries": f"{len(live):,} of at most {looked.limit:,}",
-        "pinned": f"{facts['pinned']:,}",
-        "expired": f"{facts['expired']:,}, which go with the next save",
+        "pinned": f"{pinned:,}",
+        "expired": f"{expired:,}" + (", which leave with the next save" if expired else ""),
     }
-    if live:
-        oldest, newest = facts["oldest"], facts["newest"]
+    if oldest is not None and newest is not None:
         shown["oldest"] = f"{moment(oldest)}, {ago(call.now - oldest)}"
         shown["newest"] = f"{moment(newest)}, {ago(call.now - newest)}"
     call.screen.facts(shown)
     _kinds(call, looked, live)
-    if facts["sections"]:
+    if sections:
         call.screen.line()
         columns = (Column("section"), Column("characters", right=True))
-        call.screen.table(columns, [[n, f"{size:,}"] for n, size in facts["sections"].items()])
+        call.screen.table(columns, [[n, f"{size:,}"] for n, size in sections.items()])
     return DONE
 
 

@@ -122,7 +122,7 @@ class Selection(NamedTuple):
         """Whether nothing was asked for."""
         return self.kind is None and not self.where and self.older is None and self.newer is None
 
-    def __call__(self, entry: Entry) -> bool:
+    def means(self, entry: Entry) -> bool:
         """Whether the entry is meant."""
         age = self.now - entry.updated_at
         return (
