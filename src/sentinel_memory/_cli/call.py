@@ -10,7 +10,7 @@ from ..entry import Entry
 from ..recall.protocol import RecallIndex
 from .files import File, Looked, counted
 from .selecting import Selection
-from .showing import Progress, Screen, ago
+from .showing import Progress, Screen
 
 __all__ = ["CLOSED", "DONE", "INTERRUPTED", "NOTHING", "SOME", "WRONG", "Call", "text_of"]
 
@@ -65,10 +65,6 @@ class Call(NamedTuple):
                 " and saves it; see check"
             )
         return looked
-
-    def age_of(self, entry: Entry) -> str:
-        """How long ago the entry was last remembered."""
-        return ago(self.now - entry.updated_at)
 
     def found(self, found: Sized, nothing: str) -> int:
         """The exit code for what was found, and a word if it is nothing."""

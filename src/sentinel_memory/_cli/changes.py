@@ -113,12 +113,18 @@ def import_lines(call: Call) -> int:
                 " has a limit of its own"
             )
     outcome.counts |= {"invalid": len(read.bad), "again": read.again}
-    _tell_counts(outcome)
+    if not outcome.refused:
+        outcome.notes += [
+            f"{number:,} of the lines: {text}"
+            for name, text in _COUNTS.items()
+            if (number := outcome.counts.get(name))
+        ]
     call.progress.end()
     for bad in read.bad[:SOME]:
         call.note(f"line {bad.number}: {bad.reason}")
     if len(read.bad) > SOME:
         call.note(f"{len(read.bad) - SOME:,} more lines are not entries")
+    outcome.invalid = [{"line": bad.number, "reason": bad.reason} for bad in read.bad]
     return _end(call, outcome, "import", "imported", lists=False)
 
 
@@ -128,14 +134,8 @@ _COUNTS: Final = {
     "replaced": "already there with something else, and overwritten",
     "expired": "left out, because the time to expire is over",
     "again": "overruled by a later line with the same key",
-    "invalid": "no entry",
+    "invalid": "left out, because they are not entries",
 }
-
-
-def _tell_counts(outcome: Outcome) -> None:
-    for name, text in _COUNTS.items():
-        if number := outcome.counts.get(name):
-            outcome.notes.append(f"{number:,} of the lines: {text}")
 
 
 def _read(call: Call) -> Lines:
@@ -212,6 +212,7 @@ def _end(call: Call, outcome: Outcome, verb: str, past: str, *, lists: bool = Tr
                 "evicted": [entry.key for entry in outcome.evicted],
                 "expired": outcome.expired,
                 "counts": outcome.counts,
+                "invalid": outcome.invalid,
                 "notes": outcome.notes,
             }
         )
@@ -222,7 +223,7 @@ def _end(call: Call, outcome: Outcome, verb: str, past: str, *, lists: bool = Tr
         said = f"would {verb}" if dry else past
         for key in outcome.done if lists else ():
             call.screen.line(f"{said} {key}")
-        if not lists:
+        if outcome.done and not lists:
             call.screen.line(f"{said} {counted(len(outcome.done), 'entry', 'entries')}")
         for entry in outcome.evicted if outcome.done else ():
             call.screen.line(f"{'would evict' if dry else 'evicted'} {entry.key}")

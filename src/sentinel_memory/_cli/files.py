@@ -65,6 +65,7 @@ class Outcome:
         self.evicted: list[Entry] = []
         self.expired = 0  # entries whose time was over, which a save leaves out
         self.counts: dict[str, int] = {}  # what else the command counts
+        self.invalid: list[dict[str, Any]] = []  # lines that are not entries, with a reason
         self.needed = 0  # places that all would have needed
         self.limit = 0  # of the memory afterwards
         self.refused = ""  # why nothing was written
@@ -131,9 +132,11 @@ class File:
         result = self._restored(memory, state)
         entries = list(memory)
         early = False
-        program = Memory(index=NoIndex(), clock=lambda: self._now)
-        plain = self._restored(program, state)
-        limit = program.stats().limit
+        plain, limit = result, state.get("limit")
+        if "limits" in state or type(limit) is not int or limit < max(1, len(entries)):
+            program = Memory(index=NoIndex(), clock=lambda: self._now)
+            plain = self._restored(program, state)
+            limit = program.stats().limit
         return Looked(state, digest, memory, entries, result, plain, limit)
 
     def _restored(self, memory: Memory, state: dict[str, Any]) -> LoadResult:

@@ -151,6 +151,9 @@ def _parsed(line: str | bytes, *, first: bool) -> Any:
             text, object_pairs_hook=_object, parse_float=_finite, parse_constant=_finite
         )
     except json.JSONDecodeError as error:
+        if first and text == "[":
+            hint = "it begins a list; import reads an entry on each line, as export writes them"
+            raise ValueError(hint) from None
         raise ValueError(f"it is not JSON: {error.msg}, at character {error.pos + 1}") from None
     except RecursionError:
         raise ValueError("it nests too deeply") from None
@@ -173,7 +176,7 @@ def _finite(number: str) -> float:
 def _stored_form(raw: Any, now: float) -> dict[str, Any]:
     """The stored form of what a line says; a ``ValueError`` if a field of it is not known."""
     if not isinstance(raw, dict):
-        raise ValueError("it is not an object, which an entry is")
+        raise ValueError(f"it is not an object, which an entry is, but a {type(raw).__name__}")
     if "createdAt" in raw or "updatedAt" in raw:
         return raw
     unknown = [

@@ -15,7 +15,7 @@ from ..recall.words import WordIndex
 from ..results import Explained
 from .call import DONE, NOTHING, SOME, Call, text_of
 from .files import Looked, counted
-from .showing import Column, ago, clipped, json_text, moment, size_text
+from .showing import Column, ago, clipped, json_text, moment, size_text, span
 
 __all__ = ["check", "context", "export", "list_entries", "recall", "show", "stats"]
 
@@ -32,7 +32,9 @@ def list_entries(call: Call) -> int:
             Column("worth", right=True, spare=True),
             Column("age", right=True),
         ]
-        rows = [[entry.key, f"{entry.worth:.2f}", call.age_of(entry)] for entry in found]
+        rows = [
+            [entry.key, f"{entry.worth:.2f}", span(call.now - entry.updated_at)] for entry in found
+        ]
         _with_data(call, columns, rows, found)
     return call.found(found, "no entry")
 
@@ -150,7 +152,8 @@ def context(call: Call) -> int:
 
 
 def _reasons(row: Explained) -> dict[str, Any]:
-    return {"key": row.entry.key, **dict(zip(row._fields[1:], row[1:], strict=True))}
+    names = ("why", "relevance", "score", "retention", "tokens", "taken")
+    return {"key": row.entry.key, **{name: getattr(row, name) for name in names}}
 
 
 def _explain(call: Call, rows: Sequence[Explained]) -> None:

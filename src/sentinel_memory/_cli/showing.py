@@ -225,7 +225,7 @@ class Screen:
         if first + last > room:
             # The last one has the text; the first, a key, is told from others by two fifths.
             first = min(first, max(room * 2 // 5, room - last, _LEAST))
-            last = max(room - first, _LEAST)
+            last = min(last, max(room - first, _LEAST))
         return [first, *widths[1:-1], last]
 
     def _padded(self, cell: str, width: int, right: bool) -> str:
