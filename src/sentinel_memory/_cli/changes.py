@@ -78,11 +78,7 @@ def _pinning(call: Call, pinned: bool) -> Callable[[Memory, Outcome], None]:
             elif entry.pinned == pinned:
                 outcome.notes.append(f"{key} is {'' if pinned else 'not '}pinned already")
             else:
-                try:
-                    memory.update(key, pinned=pinned)
-                except ValueError as error:
-                    outcome.refused = str(error)
-                    return
+                memory.update(key, pinned=pinned)
                 outcome.done.append(key)
 
     return make
@@ -109,9 +105,12 @@ def import_lines(call: Call) -> int:
         outcome = _changed(call, make, creates=True, limit=options.limit)
         if outcome.refused:
             outcome.refused += (
-                f"; --evict lets them go, --limit {outcome.needed} has room for all unless a kind"
-                " has a limit of its own"
+                f", --limit {outcome.needed} has room for all unless a kind has a limit of its own"
             )
+        elif outcome.evicted and not outcome.done:
+            outcome.notes.append(f"{len(outcome.evicted):,} found no room, and nothing was written")
+        elif options.limit is not None and not outcome.done:
+            outcome.notes.append("nothing was imported, and so the limit is as it was")
     outcome.counts |= {"invalid": len(read.bad), "again": read.again}
     if not outcome.refused:
         outcome.notes += [
@@ -199,7 +198,8 @@ def _changed(
 def _end(call: Call, outcome: Outcome, verb: str, past: str, *, lists: bool = True) -> int:
     """Say what was done, or would be; the exit code."""
     dry = call.options.dry_run
-    code = NOTHING if outcome.refused or outcome.missing or outcome.is_nothing else DONE
+    failed = outcome.refused or outcome.missing or outcome.is_nothing
+    code = NOTHING if failed or (outcome.evicted and not outcome.done) else DONE
     if call.json:
         call.screen.json(
             {

@@ -266,7 +266,7 @@ def _made(change: Change, memory: Memory) -> Outcome:
         outcome.refused = (
             f"{number} would be evicted, because the limit is {outcome.limit:,}:"
             f" {', '.join(entry.key for entry in outcome.evicted[:5])}"
-            f"{', ...' if len(outcome.evicted) > 5 else ''}"
+            f"{', ...' if len(outcome.evicted) > 5 else ''}; --evict lets them go"
         )
     return outcome
 
