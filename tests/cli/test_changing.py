@@ -3,19 +3,24 @@
 from __future__ import annotations
 
 import json
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
 import sentinel_memory
 from sentinel_memory import Memory, Transcript
+from sentinel_memory._cli.files import Change, File, Outcome
+from sentinel_memory._cli.showing import Progress
 from support.clocks import FakeClock
 from support.commands import command, fill, folder_state
 
 
 @pytest.fixture(params=["guest.json", "guest.db"])
 def path(request: pytest.FixtureRequest, tmp_path: Path, clock: FakeClock) -> Path:
-    found = tmp_path / "folder" / request.param
+    name: str = request.param
+    found = tmp_path / "folder" / name
     fill(found, clock)
     return found
 
@@ -244,3 +249,34 @@ def test_json_says_what_was_done(path: Path, clock: FakeClock) -> None:
     assert (done.json["written"], done.json["dry_run"], done.json["expired"]) == (True, False, 1)
     trial = command(path, "prune", "--kind", "chat", "--json", "--dry-run", clock=clock)
     assert (trial.json["written"], len(trial.json["done"])) == (False, 4)
+
+
+def test_what_changes_between_the_trial_and_the_transaction_is_seen(
+    path: Path, clock: FakeClock
+) -> None:
+    """Somebody else was faster; nothing is left to do, and nothing is written."""
+    file = File(str(path), "", now=clock.now, progress=Progress(None))
+    states: list[bytes] = []
+
+    def make(memory: Memory, outcome: Outcome) -> None:
+        (outcome.done if memory.forget("chat:1") else outcome.missing).append("chat:1")
+        if not states:
+            assert command(path, "forget", "chat:1", clock=clock).code == 0
+        states.append(everything_in(path.parent))
+
+    outcome = file.change(Change(make, evicts=False, dry=False))
+    assert (outcome.done, outcome.missing, len(states)) == ([], ["chat:1"], 2)
+    assert keys(path, clock)[2:4] == ["chat:2", "chat:3"]
+
+
+def test_text_that_another_program_still_reads_is_told_of(tmp_path: Path, clock: FakeClock) -> None:
+    path = tmp_path / "guest.db"
+    fill(path, clock)
+    with closing(sqlite3.connect(path, isolation_level=None)) as reader:
+        reader.execute("BEGIN")
+        reader.execute("SELECT * FROM memories").fetchall()
+        done = command(path, "forget", "chat:1", clock=clock)
+        assert (done.code, done.out) == (0, "forgot chat:1\n")
+        assert "still in the file -wal" in done.err
+    assert command(path, "forget", "chat:2", clock=clock).err == ""
+    assert b"small talk 1" not in everything_in(tmp_path)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import sqlite3
@@ -12,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from sentinel_memory import Memory, SQLiteStore, Transcript
+from sentinel_memory.cli import main
 from sentinel_memory.stores import look_into
 from support.clocks import FakeClock
 from support.commands import DAY, Done, command, fill, folder_state
@@ -46,14 +48,10 @@ LINE = '{"key": "new", "data": 1}\n'
 
 @pytest.fixture(params=["guest.json", "guest.db"])
 def path(request: pytest.FixtureRequest, tmp_path: Path, clock: FakeClock) -> Path:
-    found = tmp_path / "folder" / request.param
+    name: str = request.param
+    found = tmp_path / "folder" / name
     fill(found, clock)
     return found
-
-
-@pytest.fixture
-def run(path: Path, clock: FakeClock) -> object:
-    return lambda *argv: command(path, *argv, clock=clock)
 
 
 def keys(done: Done) -> list[str]:
@@ -323,6 +321,15 @@ def test_entries_over_the_limit_are_all_seen_and_said(tmp_path: Path) -> None:
     assert (check.json["over_limit"], check.json["limit"]) == (["e:0", "e:1"], 4)
     write(path, limits={"e": 5})
     assert command(path, "check", "--json").json["over_limit"] == ["e:0"]
+    cases: list[tuple[object, object, int, dict[str, int]]] = [
+        (4.0, None, 4, {}),
+        (True, {"e": True}, 500, {}),
+        ("4", {"e": 9.0}, 500, {"e": 9}),
+    ]
+    for limit, limits, number, of_kinds in cases:
+        write(path, limit=limit, limits=limits)
+        found = command(path, "stats", "--json").json
+        assert (found["limit"], found["limits"]) == (number, of_kinds)
 
 
 def test_check_shows_what_is_rejected_now_and_what_was_set_aside(tmp_path: Path) -> None:
@@ -419,3 +426,36 @@ def test_ages_count_from_the_time_of_the_call(tmp_path: Path, clock: FakeClock) 
     fill(tmp_path / "guest.json", clock)
     clock.tick(-60 * DAY)  # a clock that went back
     assert "in 60 d" in command(tmp_path / "guest.json", "show", "note:soon", clock=clock).out
+
+
+def test_keys_and_questions_may_begin_with_a_dash(tmp_path: Path) -> None:
+    path = tmp_path / "guest.json"
+    Memory.open(path).remember("--json", "a dash")
+    assert command(path, "show", "--", "--json").code == 0
+    assert command(path, "recall", "--json", "--", "--dash").json[0]["data"] == "a dash"
+    assert command(path, "forget", "--", "--json").out == "forgot --json\n"
+
+
+def test_a_long_explanation_is_cut_at_a_terminal_and_all_of_it_is_in_json(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "guest.json"
+    write(path)
+    memory = Memory.open(path)
+    with memory.batch():
+        for number in range(60):
+            memory.remember(f"more:{number}", "text")
+
+    class Terminal(io.StringIO):
+        def isatty(self) -> bool:
+            return True
+
+    counts = []
+    for options in ([], ["--all"]):
+        out, err = Terminal(), io.StringIO()
+        assert main([str(path), "context", "text", "--budget", "20", *options], None, out, err) == 0
+        counts.append(out.getvalue().count(" no "))
+        assert ("are left out; --all" in err.getvalue()) == (not options)
+    assert counts[0] == 20
+    rows = command(path, "context", "text", "--budget", "20", "--json").json["entries"]
+    assert counts[1] == sum(not row["taken"] for row in rows) > 20

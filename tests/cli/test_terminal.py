@@ -1,4 +1,4 @@
-"""The command line as a process: at a terminal, in a pipe, interrupted; and what data may not do."""
+"""The command line at a terminal, in a pipe, interrupted; and what data may not do."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import shlex
 import signal
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -247,10 +248,13 @@ def test_an_output_that_cannot_be_written_is_an_error(large: Path) -> None:
     assert b"Traceback" not in done.stderr
 
 
-class Interrupting(io.StringIO):
+class Interrupting:
     """An input at which somebody presses Ctrl-C."""
 
-    def __next__(self) -> str:
+    def isatty(self) -> bool:
+        return False
+
+    def __iter__(self) -> Iterator[str]:
         raise KeyboardInterrupt
 
 
@@ -278,8 +282,8 @@ def test_ctrl_c_ends_a_process_with_a_word(tmp_path: Path) -> None:
     ) as running:
         assert running.stdin is not None
         assert running.stderr is not None
-        lines = b'{"key": "a", "data": 1}\n' * 20_000  # more than a pipe holds: it is reading
-        running.stdin.write(lines)
+        for number in range(5_000):  # more than a pipe holds: once they are gone, it is reading
+            running.stdin.write(b'{"key": "k:%d", "data": "some text"}\n' % number)
         running.stdin.flush()
         running.send_signal(signal.SIGINT)
         assert running.wait(60) == 130
@@ -314,12 +318,12 @@ def test_long_work_shows_its_progress_on_a_real_terminal(tmp_path: Path, argv: l
     import pty
 
     path, lines = tmp_path / "guest.json", tmp_path / "lines"
-    with lines.open("w") as file:
-        for number in range(30_000):
-            file.write(json.dumps({"key": f"k:{number}", "data": f"{number} " * 40}) + "\n")
+    stored = {"importance": 0.5, "createdAt": 0, "updatedAt": 0}
+    entries = [{"key": f"k:{n}", "data": f"{n} " * 40, **stored} for n in range(30_000)]
     if argv == ["check"]:
-        assert command(path, "import", str(lines), "--limit", "30000").code == 0
+        path.write_text(json.dumps({"version": 1, "limit": 30_000, "entries": entries}))
     else:
+        lines.write_text("".join(json.dumps(entry) + "\n" for entry in entries))
         argv = ["import", str(lines), "--limit", "30000"]
     ours, theirs = pty.openpty()
     with subprocess.Popen(

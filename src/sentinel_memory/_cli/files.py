@@ -7,7 +7,7 @@ import warnings
 from collections.abc import Callable, Iterator
 from typing import Any, Final, NamedTuple
 
-from .._basics.numbers import DEFAULTS
+from .._basics.numbers import DEFAULTS, whole
 from ..entry import Entry
 from ..errors import AlteredStoreWarning, DamagedStoreError
 from ..memory import Memory
@@ -53,7 +53,7 @@ class Looked(NamedTuple):
         """The limits of kinds."""
         found = self.state.get("limits")
         items = found.items() if isinstance(found, dict) else ()
-        return {kind: most for kind, most in items if isinstance(most, int)}
+        return {kind: int(most) for kind, most in items if whole(most, 0, least=1)}
 
 
 class Outcome:
@@ -96,7 +96,7 @@ class File:
 
     def __init__(self, path: str, name: str, *, now: float, progress: Progress) -> None:
         self.path: Final = path
-        self.full_path: Final = os.path.abspath(os.path.expanduser(path))
+        self.full_path: Final = os.path.join(os.getcwd(), os.path.expanduser(path))
         self._name: Final = name
         self._now: Final = now
         self._progress: Final = progress

@@ -167,10 +167,10 @@ class Column(NamedTuple):
 class Screen:
     """The output of a command. On a terminal tables fit its width, elsewhere nothing is cut."""
 
-    def __init__(self, stream: Output | None, *, columns: int | None = None) -> None:
+    def __init__(self, stream: Output | None) -> None:
         self._stream = stream
         self.is_terminal: Final = stream is not None and stream.isatty()
-        self.columns: Final = columns if columns or not self.is_terminal else _terminal_columns()
+        self.columns: Final = _terminal_columns() if self.is_terminal else None
         encoding = getattr(stream, "encoding", None) or "utf-8"
         self._encoding: Final = encoding
         self.is_unicode: Final = encoding.lower().replace("_", "-").startswith(("utf", "cp65001"))
