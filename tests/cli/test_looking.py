@@ -14,7 +14,7 @@ import pytest
 
 from sentinel_memory import Memory, SQLiteStore, Transcript
 from sentinel_memory.cli import main
-from sentinel_memory.stores import look_into
+from sentinel_memory.stores import _database, look_into
 from support.clocks import FakeClock
 from support.commands import DAY, Done, command, fill, folder_state
 
@@ -124,6 +124,52 @@ def test_a_look_while_a_program_of_this_process_has_the_database_open(tmp_path: 
     memory.store.close()
 
 
+@pytest.mark.parametrize("mode", ["delete", "wal"])
+def test_a_database_of_something_else_is_told_and_not_touched(tmp_path: Path, mode: str) -> None:
+    """Also one whose last writer was killed: nobody but its owner may roll that back."""
+    path = tmp_path / "other.db"
+    code = (
+        "import os, sqlite3\n"
+        f"db = sqlite3.connect({str(path)!r}, isolation_level=None)\n"
+        f"db.execute('PRAGMA journal_mode = {mode}')\n"
+        "db.execute('PRAGMA cache_size = 1')\n"
+        "db.execute('CREATE TABLE t (a)')\n"
+        "db.execute('BEGIN')\n"
+        "for _ in range(99): db.execute('INSERT INTO t VALUES (zeroblob(5000))')\n"
+        "os._exit(1)\n"
+    )
+    subprocess.run([sys.executable, "-c", code], check=False)
+    before = folder_state(tmp_path)
+    assert len(before) > 2
+    for argv in (("check",), ("list",), ("forget", "a")):
+        done = command(path, *argv)
+        assert done.code in (1, 2)
+        assert "Traceback" not in done.err
+    after = folder_state(tmp_path)
+    assert {n for n in after if after[n] != before.get(n)} <= {"other.db-shm"}
+
+
+def test_a_look_that_somebody_wrote_in_the_middle_of_begins_again(tmp_path: Path) -> None:
+    """Nobody had the database open, so it was read without locks."""
+    path = tmp_path / "guest.db"
+    memory = Memory.open(path)
+    memory.remember("a", 1)
+    assert isinstance(memory.store, SQLiteStore)
+    memory.store.close()
+    counts: list[int] = []
+
+    def read(db: sqlite3.Connection) -> int:
+        counts.append(db.execute("SELECT count(*) FROM entries").fetchone()[0])
+        if len(counts) == 1:
+            memory.remember("b", 2)
+            assert isinstance(memory.store, SQLiteStore)
+            memory.store.close()
+        return counts[-1]
+
+    assert _database.look(str(path), str(path), 1.0, read) == 2
+    assert counts == [1, 2]
+
+
 def test_a_list_is_newest_first_with_age_worth_pins_and_data(path: Path, clock: FakeClock) -> None:
     done = command(path, "list", clock=clock)
     assert done.code == 0
@@ -191,6 +237,7 @@ def test_a_list_of_what_is_meant(
         ["-n", "0"],
         ["-n", "2.5"],
         ["--ki", "chat"],
+        ["--kind", "chat:"],
     ],
 )
 def test_an_option_that_might_mean_something_else_is_a_usage_error(

@@ -75,7 +75,9 @@ def _shared() -> argparse.ArgumentParser:
 
 def _selecting() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(add_help=False)
-    parser.add_argument("--kind", metavar="KIND", help="only keys that begin with KIND:")
+    parser.add_argument(
+        "--kind", metavar="KIND", type=_kind, help="only keys that begin with KIND:"
+    )
     parser.add_argument(
         "--where", metavar="CONDITION", type=condition, action="append", default=[], help=_WHERE
     )
@@ -139,6 +141,12 @@ def _add_importing(parser: argparse.ArgumentParser) -> None:
         "--skip-invalid", action="store_true", help="import the rest if lines are not entries"
     )
     parser.add_argument("--limit", metavar="N", type=_count, help="the new limit of the memory")
+
+
+def _kind(text: str) -> str:
+    if ":" in text:
+        raise argparse.ArgumentTypeError(f"{text!r} has a colon; a kind is what stands before it")
+    return text
 
 
 def _count(text: str) -> int:

@@ -130,7 +130,6 @@ def import_lines(call: Call) -> int:
 _COUNTS: Final = {
     "same": "already there, and the same",
     "there": "already there with something else, and left as it is; --replace overwrites",
-    "replaced": "already there with something else, and overwritten",
     "expired": "left out, because the time to expire is over",
     "again": "overruled by a later line with the same key",
     "invalid": "left out, because they are not entries",
@@ -164,13 +163,14 @@ def _add(
     outcome.counts |= {
         "expired": len(incoming) - len(live),
         "same": len(live) - len(new) - len(clashing),
-        "replaced" if replace else "there": len(clashing),
+        "there": 0 if replace else len(clashing),
     }
     outcome.needed += len(new)
     if replace:
-        keys = {entry.key for entry in clashing}
+        keys = {entry.key: None for entry in clashing}
         memory.prune(lambda entry: entry.key in keys)
         new += clashing
+        outcome.replaced += keys
     before = {entry.key: entry for entry in memory}
     memory.put_back(sorted(new, key=lambda entry: entry.updated_ms))
     after = {entry.key for entry in memory}
@@ -208,6 +208,7 @@ def _end(call: Call, outcome: Outcome, verb: str, past: str, *, lists: bool = Tr
                 "written": bool(outcome.done) and not dry and not outcome.refused,
                 "refused": outcome.refused or None,
                 "done": outcome.done,
+                "replaced": outcome.replaced,
                 "missing": outcome.missing,
                 "evicted": [entry.key for entry in outcome.evicted],
                 "expired": outcome.expired,
@@ -225,6 +226,8 @@ def _end(call: Call, outcome: Outcome, verb: str, past: str, *, lists: bool = Tr
             call.screen.line(f"{said} {key}")
         if outcome.done and not lists:
             call.screen.line(f"{said} {counted(len(outcome.done), 'entry', 'entries')}")
+        for key in outcome.replaced:
+            call.screen.line(f"{'would overwrite' if dry else 'overwrote'} {key}")
         for entry in outcome.evicted if outcome.done else ():
             call.screen.line(f"{'would evict' if dry else 'evicted'} {entry.key}")
     for key in outcome.missing:

@@ -62,6 +62,7 @@ class Outcome:
     def __init__(self) -> None:
         self.done: list[str] = []  # keys of entries that were changed, in order
         self.missing: list[str] = []  # keys that were asked for and are not there
+        self.replaced: list[str] = []  # keys of entries that were overwritten, also in ``done``
         self.evicted: list[Entry] = []
         self.expired = 0  # entries whose time was over, which a save leaves out
         self.counts: dict[str, int] = {}  # what else the command counts
