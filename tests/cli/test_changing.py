@@ -102,6 +102,9 @@ def test_pinned_entries_stay_unless_they_are_meant(path: Path, clock: FakeClock)
     done = command(path, "prune", "--kind", "user", clock=clock)
     assert done.out == "forgot user:name\n"
     assert "1 pinned entry stays; --pinned" in done.err
+    done = command(path, "prune", "--kind", "user", clock=clock)
+    assert (done.code, done.out) == (1, "")
+    assert "1 pinned entry stays; --pinned" in done.err
 
 
 def test_prune_without_a_condition_is_refused(path: Path, clock: FakeClock) -> None:
@@ -156,6 +159,9 @@ def test_entries_over_a_limit_go_only_if_that_is_allowed(
     assert "nothing was written" in done.err
     assert "--evict" in done.err
     assert "e:0, e:1" in done.err
+    as_json = command(path, *argv, "--json", stdin=line).json
+    assert (as_json["written"], as_json["done"]) == (False, [])
+    assert as_json["evicted"][:2] == ["e:0", "e:1"]
     assert folder_state(tmp_path) == before
     done = command(path, *argv, "--evict", stdin=line)
     assert done.code == 0
@@ -164,12 +170,12 @@ def test_entries_over_a_limit_go_only_if_that_is_allowed(
 
 
 def test_an_entry_that_is_over_the_limit_can_be_forgotten(tmp_path: Path) -> None:
+    """Then nothing is over it any more, and nothing is evicted."""
     path = tmp_path / "guest.json"
     over_limit(path, limit=5)
-    done = command(path, "forget", "e:0", "--evict")
-    assert done.code == 0
-    assert "forgot e:0" in done.lines
-    assert len(Memory.open(path)) == 5
+    done = command(path, "forget", "e:0")
+    assert (done.code, done.out) == (0, "forgot e:0\n")
+    assert [entry.key for entry in Memory.open(path)] == [f"e:{number}" for number in range(1, 6)]
 
 
 def test_no_limit_of_the_document_is_changed_and_a_new_one_is_said(tmp_path: Path) -> None:

@@ -253,3 +253,5 @@ def test_a_database_gets_another_memory(tmp_path: Path) -> None:
     assert command(path, "import", "--name", "guest 1", stdin=numbered(2)).code == 0
     assert command(path, "import", "--name", "guest 2", stdin=numbered(3)).code == 0
     assert len(command(path, "list", "--json", "--name", "guest 1").json) == 2
+    typo = command(path, "import", "--name", "gest 1", "--dry-run", stdin=numbered(2))
+    assert "the memory 'gest 1' in it is new" in typo.err

@@ -506,3 +506,25 @@ def test_a_long_explanation_is_cut_at_a_terminal_and_all_of_it_is_in_json(
     assert counts[0] == 20
     rows = command(path, "context", "text", "--budget", "20", "--json").json["entries"]
     assert counts[1] == sum(not row["taken"] for row in rows) > 20
+
+
+def test_times_that_no_calendar_has_are_shown_all_the_same(tmp_path: Path) -> None:
+    path = tmp_path / "guest.json"
+    entries = [
+        {"key": f"e:{t}", "data": 1, "importance": 0.5, "createdAt": t, "updatedAt": t}
+        for t in (1e300, -1e300, 0, -1, 9e15)
+    ]
+    path.write_text(json.dumps({"version": 1, "entries": entries}))
+    for argv in (
+        ["list"],
+        ["stats"],
+        ["check"],
+        ["export"],
+        ["show", "e:1e+300"],
+        ["show", "e:-1"],
+    ):
+        done = command(path, *argv)
+        assert (done.code, done.err) == (0, "")
+        if argv != ["export"]:
+            assert max(map(len, done.lines)) < 100
+    assert "ages" in command(path, "list").out

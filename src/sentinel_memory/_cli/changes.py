@@ -30,6 +30,8 @@ def forget(call: Call) -> int:
                 there = len(_rejected(memory)) < aside
             aside = aside and len(_rejected(memory))
             (outcome.done if there else outcome.missing).append(key)
+        asked = frozenset(call.options.keys)
+        outcome.evicted = [entry for entry in outcome.evicted if entry.key not in asked]
 
     return _end(call, _changed(call, make), "forget", "forgot")
 
@@ -55,7 +57,7 @@ def prune(call: Call) -> int:
     outcome = _changed(call, make)
     if outcome.counts["pinned"]:
         number = counted(outcome.counts["pinned"], "pinned entry stays", "pinned entries stay")
-        outcome.notes.append(f"{number}; --pinned forgets pinned entries too")
+        call.note(f"{number}; --pinned forgets pinned entries too")
     return _end(call, outcome, "forget", "forgot")
 
 

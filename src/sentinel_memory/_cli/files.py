@@ -32,7 +32,7 @@ class Looked(NamedTuple):
     ``memory`` has everything that is in the file, whatever its limits, and is not to be saved;
     ``entries`` are all of it, oldest first, the expired ones too. ``result`` is what the load said
     of it, ``plain`` what a program gets that opens the file without options, and ``limit`` the
-    limit that it gets then.
+    limit that it gets then. ``is_new`` says that there is no such memory yet.
     """
 
     state: dict[str, Any]
@@ -42,6 +42,7 @@ class Looked(NamedTuple):
     result: LoadResult
     plain: LoadResult
     limit: int
+    is_new: bool
 
     @property
     def evicted(self) -> tuple[Entry, ...]:
@@ -119,7 +120,8 @@ class File:
         if found is None and not os.path.isdir(folder):
             raise Stop(f"there is no folder {folder}, and none was made", 2)
         if found is None or found.state is None:
-            return self._looked({"version": 1, "entries": []}, "none", index)
+            empty = {"version": 1, "entries": []}
+            return self._looked(empty, "none", index)._replace(is_new=True)
         return self._looked(found.state, found.digest, index)
 
     def _looked(self, state: dict[str, Any], digest: str, index: RecallIndex | None) -> Looked:
@@ -138,7 +140,7 @@ class File:
             program = Memory(index=NoIndex(), clock=lambda: self._now)
             plain = self._restored(program, state)
             limit = program.stats().limit
-        return Looked(state, digest, memory, entries, result, plain, limit)
+        return Looked(state, digest, memory, entries, result, plain, limit, is_new=False)
 
     def _restored(self, memory: Memory, state: dict[str, Any]) -> LoadResult:
         counted = _Counted(state["entries"], self._progress)
@@ -208,6 +210,9 @@ class File:
 
     def _note(self, outcome: Outcome, before: Looked) -> None:
         """Say what the save changes beside what was asked for."""
+        if before.is_new:
+            memory = f"the memory {self._name!r} in it" if self._name else "the memory"
+            outcome.notes.append(f"{self.path}: {memory} is new")
         if outcome.expired:
             leave = counted(outcome.expired, "expired entry leaves", "expired entries leave")
             outcome.notes.append(f"{leave} the file with this save")
@@ -264,6 +269,7 @@ def _made(change: Change, memory: Memory) -> Outcome:
     change.make(memory, outcome)
     if outcome.evicted and not change.evicts and not outcome.refused:
         number = counted(len(outcome.evicted), "entry", "entries")
+        outcome.done, outcome.replaced = [], []
         outcome.refused = (
             f"{number} would be evicted, because the limit is {outcome.limit:,}:"
             f" {', '.join(entry.key for entry in outcome.evicted[:5])}"

@@ -7,7 +7,6 @@ data that others wrote must not move the cursor, change the title or reverse a l
 from __future__ import annotations
 
 import json
-import math
 import shutil
 import time
 import unicodedata
@@ -40,6 +39,8 @@ _NEEDED: Final = frozenset(
 _NEWER_EMOJI: Final = range(0x1F000, 0x1FC00)  # some are unknown to an older interpreter
 _MEDIAL_AND_FINAL_JAMO: Final = range(0x1160, 0x1200)  # join the letter before them
 _WIDEST_GAP: Final = 2
+
+_AGES: Final = 1e14  # seconds: three million years, which only a damaged clock counts
 
 FIRST_WORD: Final = 0.3
 """Seconds of work before its progress is shown: raised, people wonder; at 0, quick work flickers.
@@ -316,12 +317,12 @@ def moment(seconds: float | None) -> str:
 def span(seconds: float) -> str:
     """A length of time in its largest unit, rounded down.
 
-    >>> span(59), span(90), span(7200), span(200_000), span(1e8)
-    ('59 s', '1 min', '2 h', '2 d', '3 y')
+    >>> span(59), span(90), span(7200), span(200_000), span(1e8), span(1e300)
+    ('59 s', '1 min', '2 h', '2 d', '3 y', 'ages')
     """
     length = abs(seconds)
-    if not math.isfinite(length):
-        return "ever"
+    if not length < _AGES:
+        return "ages"
     for unit, size, most in (("s", 1, 60), ("min", 60, 60), ("h", 3600, 48), ("d", 86400, 730)):
         if length < size * most:
             return f"{int(length // size)} {unit}"
