@@ -178,6 +178,24 @@ def test_an_entry_that_is_over_the_limit_can_be_forgotten(tmp_path: Path) -> Non
     assert [entry.key for entry in Memory.open(path)] == [f"e:{number}" for number in range(1, 6)]
 
 
+def test_an_entry_that_is_over_the_limit_is_kept_by_a_new_limit(tmp_path: Path) -> None:
+    path = tmp_path / "guest.json"
+    over_limit(path, limit=4)
+    done = command(path, "pin", "e:0")
+    assert (done.code, done.out) == (1, "")
+    assert "--limit 6 has room for all" in done.err
+    assert "e:0 is one of those" in done.err
+    assert "no entry" not in done.err
+    assert command(path, "pin", "e:0", "--evict").code == 1
+    done = command(path, "pin", "e:0", "--limit", "6")
+    assert (done.code, done.out) == (0, "pinned e:0\n")
+    assert "the limit of the memory was 4; with this save it is 6" in done.err
+    assert len(Memory.open(path)) == 6
+    again = command(path, "pin", "e:0", "--limit", "9")
+    assert "the limit is as it was" in again.err
+    assert json.loads(path.read_text())["limit"] == 6
+
+
 def test_no_limit_of_the_document_is_changed_and_a_new_one_is_said(tmp_path: Path) -> None:
     path = tmp_path / "guest.json"
     over_limit(path, limit=40, limits={"e": 30})

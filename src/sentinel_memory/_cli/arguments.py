@@ -12,17 +12,19 @@ __all__ = ["make_parser"]
 _DESCRIPTION = """\
 Look into the file of a memory, JSON or SQLite, and change it.
 
-list, show, recall, context, stats, check and export only look: they write nothing. The others
-are one transaction each; --dry-run says what they would do. Nothing is evicted by a limit of
-the memory unless --evict allows it. COMMAND --help has the options."""
+list, show, recall, context, stats, check and export only look: they write
+nothing. The others are one transaction each; --dry-run says what they would
+do. The limits of the memory evict nothing unless --evict allows it.
+COMMAND --help has the options."""
 
 _CODES = """\
 exit codes:
   0    done
-  1    nothing found, a key that is not there, a refusal (nothing was written), or a damaged file;
-       of check: something is wrong with the file
+  1    nothing found, a key that is not there, a refusal (nothing was written),
+       or a damaged file; of check: something is wrong with the file
   2    a wrong command line, no such file, or one that cannot be read or written
-  130  interrupted with Ctrl-C, 141 the reader of the output has gone"""
+  130  interrupted with Ctrl-C
+  141  the reader of the output has gone"""
 
 _WHERE = f"only entries whose FIELD compares so, with = != < <= > >= or ~ (contains); {FIELDS}"
 
@@ -69,7 +71,7 @@ def _shared() -> argparse.ArgumentParser:
     # Absent unless given: else the default of a command would undo what stands before it.
     shared = argparse.ArgumentParser(add_help=False, argument_default=argparse.SUPPRESS)
     shared.add_argument("--json", action="store_true", help="print JSON")
-    shared.add_argument("--name", metavar="NAME", help="of several memories in a database, this")
+    shared.add_argument("--name", metavar="NAME", help="which of several memories in a database")
     return shared
 
 
@@ -92,6 +94,7 @@ def _writing() -> argparse.ArgumentParser:
     parser.add_argument(
         "--evict", action="store_true", help="let the least valuable entries go that are too many"
     )
+    parser.add_argument("--limit", metavar="N", type=_count, help="the new limit of the memory")
     return parser
 
 
@@ -140,7 +143,6 @@ def _add_importing(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--skip-invalid", action="store_true", help="import the rest if lines are not entries"
     )
-    parser.add_argument("--limit", metavar="N", type=_count, help="the new limit of the memory")
 
 
 def _kind(text: str) -> str:

@@ -73,9 +73,12 @@ def unpin(call: Call) -> int:
 
 def _pinning(call: Call, pinned: bool) -> Callable[[Memory, Outcome], None]:
     def make(memory: Memory, outcome: Outcome) -> None:
+        over = {entry.key for entry in outcome.evicted}
         for key in dict.fromkeys(call.options.keys):
             entry = memory.entry(key)
-            if entry is None:
+            if key in over:
+                outcome.notes.append(f"{key} is one of those that are over the limit")
+            elif entry is None:
                 outcome.missing.append(key)
             elif entry.pinned == pinned:
                 outcome.notes.append(f"{key} is {'' if pinned else 'not '}pinned already")
@@ -104,15 +107,7 @@ def import_lines(call: Call) -> int:
             call.progress.tell(f"adding {len(incoming):,} entries")
             _add(memory, outcome, incoming, replace=options.replace, now=call.now)
 
-        outcome = _changed(call, make, creates=True, limit=options.limit)
-        if outcome.refused:
-            outcome.refused += (
-                f", --limit {outcome.needed} has room for all unless a kind has a limit of its own"
-            )
-        elif outcome.evicted and not outcome.done:
-            outcome.notes.append(f"{len(outcome.evicted):,} found no room, and nothing was written")
-        elif options.limit is not None and not outcome.done:
-            outcome.notes.append("nothing was imported, and so the limit is as it was")
+        outcome = _changed(call, make, creates=True)
     outcome.counts |= {"invalid": len(read.bad), "again": read.again}
     if not outcome.refused:
         outcome.notes += [
@@ -184,16 +179,19 @@ def _add(
 
 
 def _changed(
-    call: Call,
-    make: Callable[[Memory, Outcome], None],
-    *,
-    creates: bool = False,
-    limit: int | None = None,
+    call: Call, make: Callable[[Memory, Outcome], None], *, creates: bool = False
 ) -> Outcome:
     options = call.options
-    change = Change(make, options.evict, options.dry_run, limit, creates)
-    outcome = call.file.change(change)
+    outcome = call.file.change(Change(make, options.evict, options.dry_run, options.limit, creates))
     call.progress.end()
+    if outcome.refused:
+        outcome.refused += (
+            f", --limit {outcome.needed} has room for all unless a kind has a limit of its own"
+        )
+    elif outcome.evicted and not outcome.done:
+        outcome.notes.append(f"{len(outcome.evicted):,} found no room, and nothing was written")
+    elif options.limit is not None and not outcome.done:
+        outcome.notes.append("there was nothing to write, and so the limit is as it was")
     return outcome
 
 
