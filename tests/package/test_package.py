@@ -43,6 +43,7 @@ LAYERS = [
         "stores._database",
         "stores._files",
         "stores._locks",
+        "stores._looking",
         "stores._paths",
         "stores._rights",
         "stores._turns",
@@ -95,6 +96,18 @@ LAYERS = [
     },
     {"memory"},
     {
+        "_cli",
+        "_cli.arguments",
+        "_cli.call",
+        "_cli.changes",
+        "_cli.files",
+        "_cli.lines",
+        "_cli.looks",
+        "_cli.selecting",
+        "_cli.showing",
+    },
+    {
+        "__main__",
         "agent",
         "agent._classes",
         "agent._judgement",
@@ -115,6 +128,7 @@ LAYERS = [
         "chat.calls",
         "chat.messages",
         "chat.transcript",
+        "cli",
         "pool",
         "",
     },
@@ -122,12 +136,19 @@ LAYERS = [
     {"mcp"},
 ]
 # Between modules of the bottom row that are in no package.
-WITHIN_A_ROW = {("document", "errors"), ("document", "_basics.checks")}
+WITHIN_A_ROW = {
+    ("document", "errors"),
+    ("document", "_basics.checks"),
+    ("__main__", "cli"),
+}
 # Who needs more than the standard library, and what: exactly these, each named for its extra.
 EXTRAS = {"mcp": {"mcp", "pydantic"}}
 # Who touches files and threads: exactly these.
 TOUCHES = {
     "os": {
+        "_cli.files",
+        "_cli.looks",
+        "cli",
         "_basics.forks",
         "_serving.sessions",  # the type of a path
         "agent._snapshots",
@@ -159,6 +180,8 @@ TOUCHES = {
         "stores.sqlite",
     },
     "time": {
+        "_cli.showing",
+        "cli",
         "_basics.times",
         "_core.saving",
         "agent.archive",

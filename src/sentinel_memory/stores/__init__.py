@@ -12,9 +12,10 @@ from .memory import MemoryStore
 from .protocol import Changes, Store
 
 if TYPE_CHECKING:
+    from ._looking import Look
     from .sqlite import SQLiteStore
 
-__all__ = ["Changes", "JsonFileStore", "MemoryStore", "State", "Store", "open_store"]
+__all__ = ["Changes", "JsonFileStore", "MemoryStore", "State", "Store", "look_into", "open_store"]
 
 _SUFFIXES = (".db", ".sqlite", ".sqlite3")
 
@@ -41,3 +42,28 @@ def open_store(path: str | PathLike[str]) -> JsonFileStore | SQLiteStore:
 
         return SQLiteStore(path)
     return JsonFileStore(path)
+
+
+def look_into(path: str | PathLike[str], name: str = "") -> Look | None:
+    """The document in the file at ``path``, found without writing anything; ``None`` without one.
+
+    A ``Look(state, names, digest)``: ``state`` is ``None`` if the file is a database that has no
+    memory called ``name``; ``names`` are those of the memories in it (of a JSON file only ``""``);
+    ``digest`` is ``"fits"``, ``"differs"`` (the file was edited or damaged) or ``"none"``. Neither
+    the file nor its folder is touched; of a database that somebody has open, only the file
+    ``-shm``, in which SQLite keeps its locks.
+
+    Raises ``ValueError`` for a path that cannot be one of a file, or a name for a JSON file;
+    ``DamagedStoreError`` and ``OSError`` as the ``load`` of a store does.
+
+    >>> look_into("no such file.json") is None
+    True
+    """
+    from . import _looking
+
+    store = open_store(path)
+    if not isinstance(store, JsonFileStore):
+        return _looking.look_into_database(store.path, name)
+    if name:
+        raise ValueError(f"{store.path} is a JSON file, which has one memory, without a name")
+    return _looking.look_into_json(store.path)

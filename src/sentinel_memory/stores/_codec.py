@@ -20,7 +20,15 @@ from typing import Any, Final
 from ..document import State, shape_problem
 from ..errors import DamagedStoreError
 
-__all__ = ["MAX_LEVELS", "check_levels", "from_bytes", "from_file", "to_bytes", "to_file"]
+__all__ = [
+    "MAX_LEVELS",
+    "check_levels",
+    "from_bytes",
+    "from_file",
+    "has_digest",
+    "to_bytes",
+    "to_file",
+]
 
 MAX_LEVELS: Final = 200
 """The most levels of lists and objects in a document; the document itself is the first."""
@@ -92,6 +100,12 @@ def from_file(data: bytes, path: str) -> tuple[State, bool]:
     if fits:  # a digest under a damaged name
         del state[name]
     return state, True
+
+
+def has_digest(data: bytes) -> bool:
+    """Whether the file ends with a digest, whether it fits or not."""
+    last = _LAST_MEMBER.search(data, max(0, len(data) - _LONGEST_LAST_MEMBER))
+    return last is not None and last[1] == _DIGEST.encode()
 
 
 def check_levels(state: State) -> None:

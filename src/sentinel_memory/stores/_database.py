@@ -43,6 +43,7 @@ __all__ = [
     "identity_of",
     "keep_inherited",
     "log_size",
+    "look",
     "make_database",
     "open_database",
     "opening",
@@ -188,26 +189,9 @@ def open_database(target: str, path: str, timeout: float) -> Connection | None:
     Raises ``DamagedStoreError``, with the file untouched.
     """
     with opening:
-        try:
-            status = os.stat(target)
-        except FileNotFoundError:
+        status = _checked_status(target, path)
+        if status is None:
             return None
-        if stat.S_ISDIR(status.st_mode):
-            raise IsADirectoryError(
-                errno.EISDIR, "a folder, and the path of a file is needed", path
-            )
-        if not stat.S_ISREG(status.st_mode):
-            raise OSError(errno.EINVAL, "not a regular file", path)
-        refuse_foreign(status, target)
-        if (status.st_dev, status.st_ino) in _inherited:
-            raise RuntimeError(
-                f"{path}: this process was forked while its parent was in an exclusive block of"
-                " this file, and SQLite would take the locks of the parent for its own; fork"
-                " outside of the block"
-            )
-        if status.st_size < _PAGE:  # SQLite takes some of these for a database without tables
-            short = f"cut short: it has {status.st_size} bytes" if status.st_size else "empty"
-            raise DamagedStoreError(f"it is {short}", path=path)
         if log_size(target):
             # A connection for writing would move the log into the file when it is closed, also into
             # a damaged one; this one only reads.
@@ -226,6 +210,55 @@ def open_database(target: str, path: str, timeout: float) -> Connection | None:
             close(db)
             raise
         return db
+
+
+def look(target: str, path: str, timeout: float, read: Callable[[Connection], _T]) -> _T | None:
+    """The result of ``read`` with a connection that writes nothing; ``None`` without a file.
+
+    If nobody has the database open, no file is made beside it, not even for a moment; else SQLite
+    takes part in the file ``-shm``. The log is never moved into the file. Errors are those of
+    ``open_database``.
+    """
+    with opening:  # nothing else of this process opens the file, whose locks would end with this
+        while True:
+            status = _checked_status(target, path)
+            if status is None:
+                return None
+            if _is_open(target):
+                return _look(target, path, timeout, read, "ro")
+            try:
+                found = _look(target, path, timeout, read, "ro&immutable=1")
+            except Exception:
+                if _is_as(target, status):
+                    raise
+            else:
+                if _is_as(target, status):
+                    return found
+
+
+def _is_as(target: str, before: os.stat_result) -> bool:
+    """Whether nobody wrote since: what was read without locks counts only then."""
+    try:
+        now = os.stat(target)
+    except FileNotFoundError:
+        return False
+    same = os.path.samestat(now, before) and now.st_size == before.st_size
+    return same and now.st_mtime_ns == before.st_mtime_ns and not _is_open(target)
+
+
+def _look(
+    target: str, path: str, timeout: float, read: Callable[[Connection], _T], mode: str
+) -> _T:
+    db = _connection(target, mode)
+    with closing(db):
+        _check(db, path, timeout)
+        db.execute("BEGIN")
+        return read(db)
+
+
+def _is_open(target: str) -> bool:
+    """Whether somebody has the database open, or was killed while having it open."""
+    return log_size(target) > 0 or os.path.exists(f"{target}-shm")
 
 
 def close(db: Connection) -> None:
@@ -346,6 +379,29 @@ def _connection(target: str, mode: str) -> Connection:
     )
     db.text_factory = bytes
     return db
+
+
+def _checked_status(target: str, path: str) -> os.stat_result | None:
+    """The status of the file, refused if it cannot be a database; ``None`` without a file."""
+    try:
+        status = os.stat(target)
+    except FileNotFoundError:
+        return None
+    if stat.S_ISDIR(status.st_mode):
+        raise IsADirectoryError(errno.EISDIR, "a folder, and the path of a file is needed", path)
+    if not stat.S_ISREG(status.st_mode):
+        raise OSError(errno.EINVAL, "not a regular file", path)
+    refuse_foreign(status, target)
+    if (status.st_dev, status.st_ino) in _inherited:
+        raise RuntimeError(
+            f"{path}: this process was forked while its parent was in an exclusive block of"
+            " this file, and SQLite would take the locks of the parent for its own; fork"
+            " outside of the block"
+        )
+    if status.st_size < _PAGE:  # SQLite takes some of these for a database without tables
+        short = f"cut short: it has {status.st_size} bytes" if status.st_size else "empty"
+        raise DamagedStoreError(f"it is {short}", path=path)
+    return status
 
 
 def _value(db: Connection, sql: str) -> Any:

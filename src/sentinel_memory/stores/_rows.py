@@ -12,7 +12,16 @@ from ..document import State, shape_problem
 from . import _codec
 from .protocol import Changes
 
-__all__ = ["Row", "checked_name", "from_rows", "key_text", "new_token", "split_changes", "to_rows"]
+__all__ = [
+    "Row",
+    "checked_name",
+    "from_rows",
+    "key_of_text",
+    "key_text",
+    "new_token",
+    "split_changes",
+    "to_rows",
+]
 
 _TOKEN_BYTES: Final = 16  # 128 bits: unguessable, and never drawn twice
 _ENTRIES: Final = "entries"
@@ -72,6 +81,12 @@ def from_rows(rest: bytes, rows: Iterable[bytes], path: str) -> State:
 def key_text(key: str) -> str:
     """``key`` as JSON text in ASCII: a key may have characters that a database refuses."""
     return json.dumps(key)
+
+
+def key_of_text(text: str) -> str:
+    """The key of which ``key_text`` made ``text``."""
+    key: str = json.loads(text)
+    return key
 
 
 def new_token() -> str:

@@ -49,6 +49,11 @@ class Table:
         number, _, token, entries, rest, _ = row
         return MemoryRow(number, token.decode(), entries, rest)
 
+    def names(self, db: Connection) -> tuple[str, ...]:
+        """The names of all memories in the file, sorted."""
+        rows = db.execute(f"{_COLUMNS} NOT INDEXED").fetchall()
+        return tuple(sorted(_rows.key_of_text(self._checked(row)) for row in rows))
+
     def read(self, db: Connection) -> tuple[str | None, State | None]:
         """The token and the document, ``None`` and ``None`` if the memory has no row."""
         memory = self.find(db)

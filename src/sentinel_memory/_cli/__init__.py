@@ -1,0 +1,1 @@
+"""The parts of the command line; the commands themselves are in ``cli``."""
