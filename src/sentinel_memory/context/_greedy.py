@@ -185,10 +185,12 @@ def choose(
     """
     text = _Text(lines, count, separator, header, known)
     everything = list(range(len(lines)))
+    # Needed by test_lines_that_merge_with_the_line_before_cost_no_more.
     is_hopeless = text.least() > budget + budget // _COST_PART + _SLACK
     if not is_hopeless and ((whole := text.whole(everything))[1] <= budget or not lines):
         return Choice(everything, [], *whole), text.asked
     ranked = list(ranking)
+    # The rounding is needed by test_rounded_counts_and_odd_lines_cost_little_more.
     choice = _Walk(text, budget, text.rounding()).choose(ranked)
     if choice is None and is_hopeless and (whole := text.whole(everything))[1] <= budget:
         choice = Choice(everything, [], *whole)
