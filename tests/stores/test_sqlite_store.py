@@ -553,8 +553,8 @@ def interrupts_in(store: SQLiteStore) -> int:
                 if caller.f_code.co_name == "__del__":
                     return None  # the interpreter would only report it, not raise it
                 caller = caller.f_back
-            # The end of a block is a line of its own to a tracer, and to nothing else: a signal cannot
-            # come between the last call in the block and the release of its lock.
+            # The end of a block is a line of its own to a tracer only: no signal can come between
+            # the last call in the block and the release of its lock.
             line = linecache.getline(frame.f_code.co_filename, frame.f_lineno)
             if line.lstrip().startswith("with "):
                 return trace
