@@ -186,7 +186,7 @@ def test_a_repr_tells_numbers_and_no_text() -> None:
 @pytest.mark.parametrize("overhead", [0, 4])
 @pytest.mark.parametrize("name", TOKENIZERS)
 def test_at_every_budget_what_is_sent_fits_and_is_whole(name: str, overhead: int) -> None:
-    """From nothing to everything, for 30 turns with tool calls: never over, never an orphan, the newest
+    """From 0 to everything, for 30 turns with tool calls: never over, never an orphan, the newest
     message always there or an error that says by how much."""
     count = TOKENIZERS[name]()
     memory, transcript = conversation()
