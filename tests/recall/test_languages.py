@@ -7,7 +7,7 @@ import unicodedata
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from sentinel_memory import Memory
@@ -196,6 +196,8 @@ def test_every_text_has_words_and_finds_itself(text: str) -> None:
     assert "" not in stored_words(text)
 
 
+@example("\u0e33\u0e33\u0e48")  # a tone after the second of two Thai vowels
+@example("\u0e33\u0e48\u0e33")
 @given(st.text() | st.text("aAé#+.™٤कन้ำ\u0e4d\u0e49\u093c\u02bc\ufe00ᴭİßÅ"))
 def test_a_folded_text_is_folded_for_good(text: str) -> None:
     """Folding again changes nothing, and what is folded has the same words."""

@@ -113,10 +113,11 @@ _IS_MARK: Final = _IsMark()
 _MOST_MARKS: Final = 30
 _TOO_MANY_MARKS: Final = re.compile(f"m{{{_MOST_MARKS}}}(m+)")
 
-# Thai and Lao "am" with its tone, in whatever order they were typed
+# Thai and Lao "am" with its tone, in whatever order they were typed. A tone between two of them
+# belongs to the second.
 _AM: Final = re.compile(
-    "([\u0e48-\u0e4b]*)\u0e4d([\u0e48-\u0e4b]*)\u0e32([\u0e48-\u0e4b]*)"
-    "|([\u0ec8-\u0ecb]*)\u0ecd([\u0ec8-\u0ecb]*)\u0eb2([\u0ec8-\u0ecb]*)"
+    "([\u0e48-\u0e4b]*)\u0e4d([\u0e48-\u0e4b]*)\u0e32(?:([\u0e48-\u0e4b]+)(?![\u0e48-\u0e4d]))?"
+    "|([\u0ec8-\u0ecb]*)\u0ecd([\u0ec8-\u0ecb]*)\u0eb2(?:([\u0ec8-\u0ecb]+)(?![\u0ec8-\u0ecd]))?"
 )
 
 
