@@ -110,7 +110,7 @@ def test_otherwise_a_strict_template_raises() -> None:
 
 
 @pytest.mark.parametrize("name", TOKENIZERS)
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=80)
 @given(
     budget=st.one_of(st.integers(0, 1_500), st.floats(0, 1_500)),
     memory_budget=st.one_of(st.none(), st.integers(0, 600), st.floats(0, 600)),

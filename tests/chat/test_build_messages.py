@@ -272,7 +272,7 @@ ODD: dict[str, Count] = {
 
 
 @pytest.mark.parametrize("name", ODD)
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(
     budget=st.one_of(st.integers(0, 4_000), st.floats(0, 4_000)),
     memory_budget=st.one_of(st.none(), st.integers(0, 900), st.floats(0, 900)),

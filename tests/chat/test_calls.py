@@ -367,7 +367,7 @@ def complaints(messages: Messages) -> Iterator[str]:
         yield "calls without results"
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=400)
 @given(st.lists(any_message(), max_size=4))
 def test_an_accepted_turn_can_be_sent_and_comes_back_from_the_store(messages: Messages) -> None:
     store = MemoryStore()

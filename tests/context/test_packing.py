@@ -262,7 +262,7 @@ PIECES = st.sampled_from(
 )
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(
     texts=st.lists(st.lists(PIECES, max_size=6).map("".join), max_size=12),
     separator=st.sampled_from(("\n", "", " ", "\n\n---\n", ", ")),
@@ -292,7 +292,7 @@ def test_random_cases_give_the_literal_choice(
             assert packed == literal_context(entries, ranking, budget, tokenizer=count, **options)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(
     texts=st.lists(st.text(max_size=20), max_size=20),
     budget=st.integers(0, 200),

@@ -50,7 +50,7 @@ for name in CALLS:
     setattr(MemoryAgainstModel, name, rule_of(name))
 
 TestMemoryAgainstModel = MemoryAgainstModel.TestCase
-TestMemoryAgainstModel.settings = settings(max_examples=80, stateful_step_count=40, deadline=None)
+TestMemoryAgainstModel.settings = settings(max_examples=80, stateful_step_count=40)
 
 
 def test_random_histories_agree_with_the_model() -> None:

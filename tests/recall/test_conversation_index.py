@@ -313,7 +313,7 @@ STEPS = st.lists(
 )
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(STEPS)
 def test_an_index_that_was_kept_in_step_equals_a_new_one(steps: list[Any]) -> None:
     """After any adding, overwriting and discarding, to the last bit, whatever the clock did."""

@@ -126,7 +126,6 @@ TestStores = Stores.TestCase
 TestStores.settings = settings(
     max_examples=40,
     stateful_step_count=20,
-    deadline=None,
     derandomize=True,
     suppress_health_check=list(HealthCheck),
 )
