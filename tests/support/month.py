@@ -28,9 +28,9 @@ LIMITS: Final = {"decision": 120, "observation": 40, "lesson": 20}
 IDENTITY: Final = {"mission": "Keep the service healthy.", "never": ["Deploy while tests fail."]}
 CATEGORIES: Final = ("rollback", "timeout")
 WEIGH: Final = Weights("action", {"EVOLVE": 0.8, "REJECT": 0.7, "SKIP": 0.2}, words=["rollback"])
-ENTRY_BYTES: Final = 700  # of an entry whose data is clipped, with all that is stored about it
+ENTRY_BYTES: Final = 450  # of the largest entry, with all that is stored about it
 OTHER_BYTES: Final = 4_000  # of sections, limits and digest
-SNAPSHOT_BYTES: Final = 1_000  # of an archived entry and its checksum, at most
+SNAPSHOT_BYTES: Final = 450  # of an archived entry and its checksum, at most
 RECOUNT: Final = 100  # snapshots, after which an archive counts those of other processes
 
 
@@ -240,7 +240,7 @@ class Month:
             if entry not in found:
                 self.problems.append(f"{key} is not found in the archive")
         size = sum(path.stat().st_size for path in folder.iterdir())
-        unseen = RECOUNT * SNAPSHOT_BYTES
+        unseen = min(RECOUNT, 2 * self.lifetime) * SNAPSHOT_BYTES
         if size > self.archive_bytes + unseen or (dropped and size < self.archive_bytes - unseen):
             self.problems.append(f"the archive has {size} bytes, not about {self.archive_bytes}")
         return len(kept), size, dropped
