@@ -16,8 +16,7 @@ from sentinel_memory import LoadResult, Memory
 def read(path: str | Path) -> tuple[Memory, LoadResult]:
     """The records that the log leaves: the last one of each id, unless it was deleted later.
 
-    A line that cannot be read is a ``ValueError``: it may be a deletion, and to go on without it
-    might bring back what somebody wanted forgotten.
+    A line that cannot be read is a ``ValueError``: it may be the deletion of a secret.
     """
     entries: dict[str, dict[str, Any]] = {}
     with Path(path).open("rb") as lines:
@@ -49,7 +48,7 @@ def entry(id: object, text: str, createdAt: float, **more: Any) -> dict[str, Any
 
 
 def main(source: str, target: str) -> None:
-    """Add the records whose keys are free; the limit grows so far that nothing has to go."""
+    """Add the records whose keys are free; the limit grows with them, one for notes stays."""
     found, result = read(source)
     memory = Memory.open(target)
     memory = Memory.open(target, limit=max(memory.stats().limit, len(memory) + len(found)))

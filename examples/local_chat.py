@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Iterable, Iterator
-from http.client import HTTPException
 from typing import Any
 from urllib.request import ProxyHandler, Request, build_opener
 
@@ -46,13 +45,13 @@ def chat(path: str, lines: Iterable[str], url: str = "http://localhost:11434") -
                 for other in near(memory, added.key):  # to decide is for the user
                     yield f"nearly the same: {one_line(other.entry)}"
             else:
-                prompt = build_messages(memory, transcript, line, token_budget=3_000)
-                reply = ask(url, "chat", model="llama3.2", messages=prompt.messages, stream=False)
-                with memory.batch():  # one save
-                    text = transcript.append(line, reply["message"]["content"]).assistant
-                    reinforce_used(memory, prompt.entries, text, question=line)
-                yield text
-        except (OSError, HTTPException, LookupError, TypeError, ValueError) as error:
+                with memory.batch(), transcript.turn(line) as turn:  # one save
+                    sent = build_messages(memory, transcript, line, token_budget=3_000)
+                    reply = ask(url, "chat", model="llama3.2", messages=sent.messages, stream=False)
+                    turn.answer(text := reply["message"]["content"])
+                    reinforce_used(memory, sent.entries, text, question=line)
+                yield text or "(no answer)"
+        except Exception as error:  # no server, an answer that is none, a text that is too long
             yield f"(no answer: {error})"
 
 

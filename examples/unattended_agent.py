@@ -41,10 +41,9 @@ def run(path: str, lines: Iterable[str], clock: Callable[[], float] = time.time)
             trouble = incidents.snapshot()["rollback"].level
             instructions = f"{identity.text}\nTrouble lately: {trouble:.1f}"
             action = decide(instructions, memory.get_context(500, query=line).text, line)
-            # The same again is one entry, which counts its repeats.
             key, record = f"decision:{fingerprint(action, line)}", {"action": action, "on": line}
             print(f"{action} {line}")
-        memory.transact(partial(keep, key, record, went_wrong))
+        memory.transact(partial(keep, key, record, went_wrong))  # again the same is a repeat
     since = audit.tally() - before
     print(f"{len(memory)} entries, {since.repeated} repeated, forgotten: {dict(since.removed)}")
     archive.flush()

@@ -177,9 +177,18 @@ def test_without_a_server_facts_are_kept_all_the_same(ollama: Ollama, path: Path
     assert Memory.open(path).get("fact:1") == "I am vegetarian"
 
 
-def test_a_missing_model_and_an_empty_answer_are_reported(ollama: Ollama, path: Path) -> None:
+def test_an_empty_answer_is_no_turn(ollama: Ollama, path: Path) -> None:
     ollama.script = ["", "Yes."]
-    assert said(ollama, path, "Hi", "Still there?")[1] == "Yes."
+    assert said(ollama, path, "Hi", "Still there?") == ["(no answer)", "Yes."]
+    assert [turn.user for turn in Transcript(Memory.open(path)).recent()] == ["Still there?"]
+
+
+def test_what_is_too_long_for_a_turn_is_never_sent(ollama: Ollama, path: Path) -> None:
+    assert said(ollama, path, "x" * 3_000)[0].startswith("(no answer: ")
+    assert ollama.asked == []
+
+
+def test_a_missing_model_is_an_error_of_the_server(ollama: Ollama, path: Path) -> None:
     with pytest.raises(OSError, match="404"):
         local.ask(ollama.url, "chat", model="other", messages=[], stream=False)
 

@@ -105,6 +105,22 @@ def test_all_that_was_forgotten_is_counted_and_found_in_the_archive(
     assert kept | set(archived) == {*(f"proposal {number}" for number in range(230)), "one more"}
 
 
+def test_entries_over_a_limit_that_was_lowered_are_archived_and_counted(
+    path: str, clock: FakeClock
+) -> None:
+    memory = Memory.open(path, limit=1_000, clock=clock)
+    with memory.batch():
+        for number in range(300):
+            memory.remember(f"decision:{number}", {"action": "SKIP", "on": f"old {number}"})
+    agent.run(path, ["one"], clock)
+    agent.run(path, ["two"], clock)
+    archive = Archive(f"{path}.archive")
+    files = Path(f"{path}.archive").glob("*.json.gz")
+    archived = {entry.key for file in files for entry in archive.restore(file.name)}
+    assert Audit(Memory.open(path)).tally().removed == {("evicted", "decision"): 102}
+    assert len(archived) == 102
+
+
 def test_a_change_by_another_agent_is_seen_and_kept(path: str, clock: FakeClock) -> None:
     other = Memory.open(path, clock=clock)
 
