@@ -69,7 +69,7 @@ def reachable(index: object) -> list[Any]:
     """Texts and vectors that can be reached from an index."""
     seen: set[int] = set()
     found: list[Any] = []
-    todo: list[Any] = [index.__dict__]
+    todo: list[Any] = [*vars(index).values()]  # the dict itself may have none of them
     while todo:
         thing = todo.pop()
         if id(thing) in seen or isinstance(thing, type | types.ModuleType | types.FunctionType):
