@@ -27,7 +27,7 @@ ARCHIVE_BYTES = 3_000_000
 
 
 def main() -> int:
-    """Five to fifteen minutes."""
+    """About ten minutes."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0] if __doc__ else None)
     parser.add_argument("--decisions", type=int, default=DECISIONS)
     parser.add_argument("--folder", help="where the file is kept meanwhile")

@@ -90,7 +90,9 @@ def decide(number: int, incidents: Incidents, memory: Memory) -> dict[str, Any]:
     record = clip({"action": action, "subject": subject, "reason": reason})
     remember(f"decision:{fingerprint(action, subject)}", record, importance=WEIGH(record))
     if number % 3 == 0:
-        remember(f"observation:{number}", f"latency {draw.randrange(500)} ms", ttl=6 * 3_600)
+        # Of a dense month, only those of the shorter time live to their end.
+        ttl = draw.choice((3_600, 6 * 3_600))
+        remember(f"observation:{number}", f"latency {draw.randrange(500)} ms", ttl=ttl)
     if number % 10 == 0:
         category = draw.choice(CATEGORIES)
         incidents.record(category)
