@@ -605,11 +605,11 @@ class Memory:
         A section has the methods ``dump(*, now)``, which returns JSON data, ``restore(value, *,
         now)``, which takes it over or raises ``ValueError``, and ``clear()``; ``now`` is in epoch
         milliseconds. What an earlier load found under that name is restored into it now. Raises
-        ``ValueError`` for a name that is taken, or that has a colon in it.
+        ``ValueError`` for a name that is taken, or that has a colon and a space in it.
         """
         check_str("name", name)
-        if ":" in name:
-            raise ValueError("name must not have a colon in it")
+        if ": " in name:
+            raise ValueError("name must not have a colon and a space in it")
         check_methods("section", section, ("dump", "restore", "clear"))
         self._saver.attach(name, section)
         return SectionDoor(name, self._contents, self._saver)

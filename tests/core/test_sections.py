@@ -144,3 +144,12 @@ def test_an_entry_refuses_assignment_and_deletion() -> None:
     with pytest.raises(AttributeError):
         del entry.line
     assert entry.importance == 0.5
+
+
+def test_a_name_that_a_reason_could_not_hold_is_refused(clock: FakeClock) -> None:
+    """The reason of a rejected section begins with its name, a colon and a space."""
+    memory = Memory(clock=clock)
+    with pytest.raises(ValueError, match="a colon and a space"):
+        memory.attach("a: b", Observer())
+    memory.attach("session:1", Observer())
+    assert "session:1" in memory.to_state()
