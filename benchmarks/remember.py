@@ -42,6 +42,31 @@ def time_of_one(size: int) -> tuple[float, float]:
     return own, median_ms(lambda: evict_literally(memory, int(clock.now * 1000)), repeats=3)
 
 
+def time_of_one_among_many_kinds(size: int) -> float:
+    """Milliseconds of a ``remember`` that evicts, where much is known about the entries.
+
+    Ten kinds have limits of their own, a hundredth of the entries is pinned, a tenth has feedback.
+    """
+    clock, draw = Clock(), random.Random(4)
+    limits = {f"kind{number}": size // 10 for number in range(10)}
+    memory = Memory(limit=size, limits=limits, clock=clock)
+    with memory.batch():
+        for number in range(size):
+            clock.now += 1
+            key = f"kind{number % 10}:{number}"
+            memory.remember(key, text(draw), importance=draw.random(), pinned=number % 100 == 0)
+            if number % 10 == 3:
+                (memory.reinforce if draw.random() < 0.5 else memory.demote)(key)
+
+    def run() -> None:
+        for _ in range(CALLS):
+            clock.now += 1
+            key = f"kind{draw.randrange(10)}:new{draw.random()}"
+            memory.remember(key, text(draw), importance=draw.random())
+
+    return median_ms(run) / CALLS
+
+
 def bytes_of_one(size: int) -> float:
     """Everything included, the text too."""
     gc.collect()
@@ -55,7 +80,7 @@ def bytes_of_one(size: int) -> float:
 
 
 def main() -> None:
-    """A new entry of 60 characters pushes one out."""
+    """Two tables: a new entry of 60 characters pushes one out."""
     rows = []
     first = None
     for size in SIZES:
@@ -66,6 +91,12 @@ def main() -> None:
         "remember on a full memory",
         ["entries", "ms", "against 100", "literal search for whom to evict, ms", "KiB per entry"],
         rows,
+    )
+    times = {size: time_of_one_among_many_kinds(size) for size in (1_000, 100_000)}
+    print_table(
+        "remember on a full memory with limited kinds, pins and feedback",
+        ["entries", "ms", "against 1,000"],
+        [[f"{size:,}", ms, ms / times[1_000]] for size, ms in times.items()],
     )
 
 

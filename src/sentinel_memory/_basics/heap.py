@@ -7,7 +7,7 @@ stays behind in one that is still to be dropped.
 from __future__ import annotations
 
 import heapq
-from collections.abc import Callable, Container
+from collections.abc import Container
 from typing import Any
 
 __all__ = ["LazyHeap"]
@@ -16,24 +16,25 @@ __all__ = ["LazyHeap"]
 class LazyHeap:
     """A min-heap of the items whose serial number is in ``living``.
 
-    If ``is_current`` is given, an item for which it is false counts as dead, too: an item may be
-    out of date while its serial number is living.
+    Where an item may be out of date while its serial number is living, a subclass says so with
+    ``checks_items`` and ``is_current``: an item that is not current counts as dead, too.
     """
 
-    __slots__ = ("_dead", "_is_current", "_items", "_living")
+    __slots__ = ("_dead", "_items", "_living")
 
-    def __init__(
-        self,
-        living: Container[int],
-        is_current: Callable[[tuple[Any, ...]], bool] | None = None,
-    ) -> None:
+    checks_items = False
+
+    def __init__(self, living: Container[int]) -> None:
         self._living = living
-        self._is_current = is_current
         self._items: list[tuple[Any, ...]] = []
         self._dead = 0
 
+    def is_current(self, _: tuple[Any, ...], /) -> bool:
+        """Whether an item whose serial number is living is up to date."""
+        return True
+
     def _lives(self, item: tuple[Any, ...]) -> bool:
-        return item[-1] in self._living and (self._is_current is None or self._is_current(item))
+        return item[-1] in self._living and self.is_current(item)
 
     def push(self, item: tuple[Any, ...]) -> None:
         """Add an item whose serial number is living, for the first time or again."""
@@ -54,10 +55,10 @@ class LazyHeap:
 
     def first(self) -> tuple[Any, ...] | None:
         """The smallest living item, which stays in the heap; ``None`` if there is none."""
-        items, living, is_current = self._items, self._living, self._is_current
+        items, living, checks = self._items, self._living, self.checks_items
         while items:
             item = items[0]
-            if item[-1] in living and (is_current is None or is_current(item)):
+            if item[-1] in living and (not checks or self.is_current(item)):
                 return item
             heapq.heappop(items)
             self._dead = max(0, self._dead - 1)

@@ -9,6 +9,7 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from operator import attrgetter
+from typing import Any
 
 from .._basics.heap import LazyHeap
 from ..entry import Entry
@@ -17,9 +18,19 @@ from .eviction import EvictionOrder
 __all__ = ["EntrySet"]
 
 
-def _expiries(entries: Mapping[int, Entry]) -> LazyHeap:
-    """A heap for the expiries of entries: ``(expiry, serial)``, while the entry has that expiry."""
-    return LazyHeap(entries, lambda item: entries[item[-1]].expires_ms == item[0])
+class _Expiries(LazyHeap):
+    """The expiries of entries: ``(expiry, serial)``, while the entry has that expiry."""
+
+    __slots__ = ("_entries",)
+
+    checks_items = True
+
+    def __init__(self, entries: Mapping[int, Entry]) -> None:
+        super().__init__(entries)
+        self._entries = entries
+
+    def is_current(self, item: tuple[Any, ...], /) -> bool:
+        return bool(self._entries[item[-1]].expires_ms == item[0])
 
 
 class _LimitedKind:
@@ -51,7 +62,7 @@ class EntrySet:
         self.by_serial: dict[int, Entry] = {}
         self.serials: dict[str, int] = {}
         # All of these know by the same dict which serial numbers are living.
-        self._expiries = _expiries(self.by_serial)
+        self._expiries = _Expiries(self.by_serial)
         self._order = EvictionOrder(self.by_serial, window)
         self._limited_kinds = {
             kind: _LimitedKind(limit, EvictionOrder(self.by_serial, window))

@@ -38,7 +38,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Container, Iterator, Mapping
-from typing import Final
+from typing import Any, Final
 
 from .._basics.heap import LazyHeap
 from ..retention import FRESH_BONUS, freshness, retention
@@ -48,13 +48,28 @@ __all__ = ["EvictionOrder"]
 _SAME_PACE: Final = 8  # units in the last place; more compares more heads by the formula
 
 
-def _group(living: Container[int], moved: Mapping[int, float | None], weight: float) -> LazyHeap:
-    """A heap for the items of one weight by age: ``(updated, serial)``.
+class _Group(LazyHeap):
+    """The items of one weight by age: ``(updated, serial)``.
 
     ``moved`` is shared by all groups: the weight of each item that has changed its weight while it
     was here, ``None`` if it has left. Such an item may still stand in the group of a former weight.
+    A class and no function in each heap, since there may be a group for each entry.
     """
-    return LazyHeap(living, lambda item: not moved or moved.get(item[-1], weight) == weight)
+
+    __slots__ = ("_moved", "_weight")
+
+    checks_items = True
+
+    def __init__(
+        self, living: Container[int], moved: Mapping[int, float | None], weight: float
+    ) -> None:
+        super().__init__(living)
+        self._moved = moved
+        self._weight = weight
+
+    def is_current(self, item: tuple[Any, ...], /) -> bool:
+        moved = self._moved
+        return not moved or moved.get(item[-1], self._weight) == self._weight
 
 
 class EvictionOrder:
@@ -84,7 +99,7 @@ class EvictionOrder:
             self._moved[serial] = weight
         group = self._groups.get(weight)
         if group is None:
-            group = self._groups[weight] = _group(self._living, self._moved, weight)
+            group = self._groups[weight] = _Group(self._living, self._moved, weight)
         group.push((updated_ms, serial))
         self._changed.add(weight)
 
@@ -204,6 +219,21 @@ class EvictionOrder:
             yield lowest[1:]
 
 
+class _Lowest(LazyHeap):
+    """Heads in their order: ``(order, updated, serial)``."""
+
+    __slots__ = ("_orders",)
+
+    checks_items = True
+
+    def __init__(self, orders: Mapping[int, float]) -> None:
+        super().__init__(orders)
+        self._orders = orders
+
+    def is_current(self, item: tuple[Any, ...], /) -> bool:
+        return bool(self._orders[item[-1]] == item[0])
+
+
 class _Heads:
     """The heads of one age, in their order and by time both ways.
 
@@ -214,10 +244,9 @@ class _Heads:
 
     def __init__(self) -> None:
         self._orders: dict[int, float] = {}  # of the heads, by serial
-        orders = self._orders
-        self.lowest = LazyHeap(orders, lambda item: orders[item[-1]] == item[0])
-        self.oldest = LazyHeap(orders)
-        self.newest = LazyHeap(orders)
+        self.lowest = _Lowest(self._orders)
+        self.oldest = LazyHeap(self._orders)
+        self.newest = LazyHeap(self._orders)
 
     def heaps(self) -> tuple[LazyHeap, LazyHeap, LazyHeap]:
         return self.lowest, self.oldest, self.newest
