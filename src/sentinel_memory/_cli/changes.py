@@ -195,28 +195,31 @@ def _changed(
     return outcome
 
 
+def _as_json(outcome: Outcome, verb: str, *, dry: bool) -> dict[str, object]:
+    """The outcome of a command for programs."""
+    return {
+        "command": verb,
+        "dry_run": dry,
+        "written": bool(outcome.done) and not dry and not outcome.refused,
+        "refused": outcome.refused or None,
+        "done": outcome.done,
+        "replaced": outcome.replaced,
+        "missing": outcome.missing,
+        "evicted": [entry.key for entry in outcome.evicted],
+        "expired": outcome.expired,
+        "counts": outcome.counts,
+        "invalid": outcome.invalid,
+        "notes": outcome.notes,
+    }
+
+
 def _end(call: Call, outcome: Outcome, verb: str, past: str, *, lists: bool = True) -> int:
     """Say what was done, or would be; the exit code."""
     dry = call.options.dry_run
     failed = outcome.refused or outcome.missing or outcome.is_nothing
     code = NOTHING if failed or (outcome.evicted and not outcome.done) else DONE
     if call.json:
-        call.screen.json(
-            {
-                "command": verb,
-                "dry_run": dry,
-                "written": bool(outcome.done) and not dry and not outcome.refused,
-                "refused": outcome.refused or None,
-                "done": outcome.done,
-                "replaced": outcome.replaced,
-                "missing": outcome.missing,
-                "evicted": [entry.key for entry in outcome.evicted],
-                "expired": outcome.expired,
-                "counts": outcome.counts,
-                "invalid": outcome.invalid,
-                "notes": outcome.notes,
-            }
-        )
+        call.screen.json(_as_json(outcome, verb, dry=dry))
         return code
     if outcome.refused:
         call.notes.line(f"nothing was written: {outcome.refused}")

@@ -188,11 +188,7 @@ def build_messages(
     system = count.measured([{"role": "system", "content": instructions}] if instructions else [])
     newest = count.measured([{"role": "user", "content": user_text}])
     needed = [*system.costs, *newest.costs]
-    if _total(needed) > budget:
-        raise ValueError(
-            f"instructions and user_text are {_total(needed)} tokens,"
-            f" {_total(needed) - budget} more than token_budget={budget}"
-        )
+    _check_needed(needed, budget)
     turns = [count.forms(turn, alternate) for turn in reversed(transcript.recent())]
     room = _difference(budget, needed)
     if at_most is None:
@@ -203,6 +199,14 @@ def build_messages(
     context, block = _memories(choice, min(room, at_most), layout)
     messages, tokens, used = layout.filled(block, turns, budget)
     return Prompt(messages, tokens, used, context)
+
+
+def _check_needed(needed: Sequence[float], budget: float) -> None:
+    if _total(needed) > budget:
+        raise ValueError(
+            f"instructions and user_text are {_total(needed)} tokens,"
+            f" {_total(needed) - budget} more than token_budget={budget}"
+        )
 
 
 def count_messages(
