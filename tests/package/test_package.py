@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import functools
 import importlib.metadata
 import io
 import subprocess
@@ -198,7 +199,11 @@ def name_of(path: Path) -> str:
     return ".".join(part for part in parts if part != "__init__")
 
 
-def imports_of(path: Path) -> set[str]:
+NAMES = {name_of(module) for module in MODULES}
+
+
+@functools.cache
+def imports_of(path: Path) -> frozenset[str]:
     """Absolute names of what a module imports, at the top or inside a function."""
     name = name_of(path)
     package = name.split(".") if path.name == "__init__.py" and name else name.split(".")[:-1]
@@ -215,11 +220,10 @@ def imports_of(path: Path) -> set[str]:
             else:
                 base = package[: len(package) - (node.level - 1)]
                 target = ".".join([*base, *filter(None, module.split("."))])
-                known = {name_of(module) for module in MODULES}
                 for alias in node.names:
                     inner = f"{target}.{alias.name}".lstrip(".")
-                    found.add("sentinel_memory:" + (inner if inner in known else target))
-    return found
+                    found.add("sentinel_memory:" + (inner if inner in NAMES else target))
+    return frozenset(found)
 
 
 def test_nothing_is_needed_at_run_time() -> None:

@@ -221,14 +221,13 @@ class Contents:
         return tuple(pruned)
 
     def _need_room_for_pin(self, entry: Entry, now: int) -> None:
-        kind = entry.kind
+        key, kind = entry.key, entry.kind
         of_all = self.limit, None, "the limit"
         of_kind = self.limits.get(kind), kind, f"the kind {kind!r}"
         for most, within, name in (of_all, of_kind):
-            pins = self.entries.count_pins(within, without=entry.key, now=now)
-            if most is not None and pins >= most:
+            if most and self.entries.count_pins(within, without=key, now=now) >= most:
                 raise ValueError(
-                    f"{entry.key!r} cannot be pinned: all {most} places of {name} are pinned;"
+                    f"{key!r} cannot be pinned: all {most} places of {name} are pinned;"
                     " unpin or forget one first"
                 )
 

@@ -68,6 +68,7 @@ class EntrySet:
             kind: _LimitedKind(limit, EvictionOrder(self.by_serial, window))
             for kind, limit in limits.items()
         }
+        self._pinned: set[int] = set()  # serial numbers
         self._latest = -math.inf  # the latest time that an entry had, in epoch milliseconds
         self._in_time_order = True  # whether entries came in the order of their times
         for entry in entries:
@@ -111,8 +112,8 @@ class EntrySet:
     def count_pins(self, kind: str | None = None, *, without: str, now: int) -> int:
         """The number of live pinned entries, of one kind or of all, ``without`` that key."""
         return sum(
-            entry.pinned and entry.is_live(now) and entry.key != without
-            for entry in self.by_serial.values()
+            entry.is_live(now) and entry.key != without
+            for entry in map(self.by_serial.__getitem__, self._pinned)
             if kind is None or entry.kind == kind
         )
 
@@ -191,7 +192,9 @@ class EntrySet:
         self._latest = max(self._latest, entry.updated_ms)
         if self._limited_kinds and (kind := self._limited_kinds.get(entry.kind)) is not None:
             kind.count += 1
-        if not entry.pinned:
+        if entry.pinned:
+            self._pinned.add(serial)
+        else:
             for order in self._orders_of(entry):
                 order.add(serial, entry.worth, entry.updated_ms)
         if entry.expires_ms is not None:
@@ -202,6 +205,7 @@ class EntrySet:
         serial = self.serials[entry.key]
         former = self.by_serial[serial]
         self.by_serial[serial] = entry
+        (self._pinned.add if entry.pinned else self._pinned.discard)(serial)
         for order in self._orders_of(entry):
             if not former.pinned:
                 order.leave(serial, former.worth)
@@ -229,6 +233,7 @@ class EntrySet:
 
     def _let_go(self, serial: int) -> None:
         entry = self.by_serial.pop(serial)
+        self._pinned.discard(serial)
         for order in self._orders_of(entry):
             order.discard(serial, None if entry.pinned else entry.worth)
         if self._limited_kinds and (kind := self._limited_kinds.get(entry.kind)) is not None:

@@ -119,18 +119,13 @@ class Saver:
         reports: list[Compaction] = []
         try:
             with locks.long:
-                former_long, locks.long_thread = locks.long_thread, get_ident()
+                former, locks.long_thread = locks.long_thread, get_ident()
                 self._end_lost_transaction(inside)
-                with locks.short:
-                    former_short, locks.short_thread = locks.short_thread, get_ident()
-                    if self._contents.half_made:
-                        self._contents.repair()
-                    result = make(change)
-                    locks.short_thread = former_short
+                result = self._with_contents(lambda: make(change))
                 if change.compaction is not None:
                     reports = self._reports_of(change.compaction)
                 self._autosave_if_unsaved(change.now)
-                locks.long_thread = former_long
+                locks.long_thread = former
         finally:
             # Also if the save failed: the entries have left the memory already.
             if reports:
